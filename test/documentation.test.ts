@@ -1,0 +1,127 @@
+/** Holds the documents to the code: every code has its row, every link its file, every guarantee its test. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import test from 'ava';
+import { gatewayErrorCodes } from '../gateway/errors.ts';
+import { policyErrorCodes } from '../policy/errors.ts';
+import { vaultErrorCodes } from '../vault/errors.ts';
+import { filesBelow, repositoryRoot, repositoryText, sourceFiles, stringLiterals } from './kit/source-tree.ts';
+
+/** A link from a document to a test, with the quoted part of a title that follows it. */
+interface TestLink {
+  readonly file: string;
+  readonly title: string | null;
+}
+
+const errorCodes: Readonly<Record<string, readonly string[]>> = {
+  policy: policyErrorCodes,
+  vault: vaultErrorCodes,
+  gateway: gatewayErrorCodes,
+};
+
+for (const [folder, thrown] of Object.entries(errorCodes)) {
+  test(`${folder}/README.md has a row for each ${folder.toUpperCase()}_ code and for no other`, (t) => {
+    const prefix = new RegExp(`^${folder.toUpperCase()}_[A-Z0-9_]+$`);
+    const used = sourceFiles([folder]).flatMap((file) => stringLiterals(file).filter((text) => prefix.test(text)));
+    const documented = rowCodes(repositoryText(`${folder}/README.md`)).filter((code) => prefix.test(code));
+    t.deepEqual(documented.toSorted(), [...new Set([...thrown, ...used])].sort());
+  });
+}
+
+test('every dependency has a line in ARCHITECTURE.md that names a file which uses it', (t) => {
+  const rows = dependencyRows();
+  t.deepEqual([...rows.keys()].sort(), dependencies().toSorted());
+  const sources = new Map(sourceFiles(['policy', 'vault', 'gateway', 'test']).map((file) => [file.path, file]));
+  for (const [name, path] of rows) {
+    const source = sources.get(path);
+    const isUsed =
+      source === undefined ? namesTool(path, name) : source.imports.some((one) => isFrom(one.specifier, name));
+    t.true(isUsed, `${name} is not used by ${path}`);
+  }
+});
+
+for (const document of documents()) {
+  test(`${document} links only to files that exist`, (t) => {
+    const wrong = links(document).filter((target) => !existsSync(join(repositoryRoot, target)));
+    t.deepEqual(wrong, []);
+  });
+
+  test(`${document} quotes only titles that its tests have`, (t) => {
+    const wrong = testLinks(repositoryText(document), document).filter((link) => !hasTitle(link));
+    t.deepEqual(wrong, []);
+  });
+}
+
+test('every guarantee and non-guarantee of README.md names its test', (t) => {
+  const sections = ['What it guarantees', 'What it does not'].map((heading) =>
+    section(repositoryText('README.md'), heading),
+  );
+  for (const text of sections) {
+    const rows = text.split('\n').filter((line) => /^(\| (?!-|Claim)|- )/.test(line));
+    t.true(rows.length > 0);
+    t.deepEqual(
+      rows.filter((row) => !testLinks(row, 'README.md').some((link) => link.title !== null)),
+      [],
+    );
+  }
+});
+
+/** Codes of table rows that begin with one: "| `CODE` | …". */
+function rowCodes(text: string): readonly string[] {
+  return [...text.matchAll(/^\| `([A-Za-z0-9_]+)` \|/gm)].map(([, code]) => code ?? '');
+}
+
+/** Package → file, from rows "| `package` | what | why not ourselves | `file` |". */
+function dependencyRows(): ReadonlyMap<string, string> {
+  const rows = section(repositoryText('.github/ARCHITECTURE.md'), 'Packages').matchAll(
+    /^\| `([^`]+)` \|.*\| `([^`]+)` \|$/gm,
+  );
+  return new Map([...rows].map(([, name, path]) => [name ?? '', path ?? '']));
+}
+
+function dependencies(): readonly string[] {
+  const manifest: Record<string, unknown> = Object.fromEntries(
+    Object.entries(JSON.parse(repositoryText('package.json'))),
+  );
+  return ['dependencies', 'devDependencies'].flatMap((key) => Object.keys(manifest[key] ?? {}));
+}
+
+/** A tool that no module imports is named by the file that runs or configures it. */
+function namesTool(path: string, name: string): boolean {
+  const short = name.split('/').at(-1) ?? name;
+  return existsSync(join(repositoryRoot, path)) && repositoryText(path).includes(short);
+}
+
+function isFrom(specifier: string, name: string): boolean {
+  return specifier === name || specifier.startsWith(`${name}/`);
+}
+
+function documents(): readonly string[] {
+  const top = readdirSync(repositoryRoot).filter((name) => name.endsWith('.md'));
+  return [...top, ...['.github', 'policy', 'vault', 'gateway', 'test'].flatMap((folder) => filesBelow(folder, '.md'))];
+}
+
+/** Targets of relative links as paths from the root. */
+function links(document: string): readonly string[] {
+  return [...repositoryText(document).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target]) => (target ?? '').replace(/#.*$/, ''))
+    .filter((target) => target !== '' && !/^[a-z]+:/.test(target))
+    .map((target) => posix.join(posix.dirname(document), target));
+}
+
+function testLinks(text: string, document: string): readonly TestLink[] {
+  return [...text.matchAll(/\]\(([^)\s]+\.test\.ts)\)(?: “([^”]+)”)?/g)].map(([, target, title]) => ({
+    file: posix.join(posix.dirname(document), target ?? ''),
+    title: title ?? null,
+  }));
+}
+
+function hasTitle(link: TestLink): boolean {
+  if (link.title === null) return true;
+  return existsSync(join(repositoryRoot, link.file)) && repositoryText(link.file).includes(link.title);
+}
+
+/** The text below `## heading` up to the next heading of that level. */
+function section(text: string, heading: string): string {
+  return text.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
+}
