@@ -26,5 +26,7 @@ export const vaultErrorCodes = [
   'VAULT_REFERENCE_MALFORMED',
   'VAULT_SOURCE_UNAVAILABLE',
   'VAULT_CA_CORRUPT',
+  'VAULT_CA_EXPIRED',
+  'VAULT_REDACTOR_FULL',
   'VAULT_CLOSED',
 ] as const;
