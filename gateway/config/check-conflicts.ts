@@ -1,6 +1,6 @@
 /** What no single value shows: duplicates, keys that exclude each other, listeners open to the network. */
 import type { GatewayConfig, ListenAddress } from '../types.ts';
-import type { ConfigDocument } from './load-config.ts';
+import type { ConfigDocument } from './config-shape.ts';
 import type { Report } from './shape.ts';
 
 /** Reports conflicts of a document whose values are each right by themselves. */

@@ -74,6 +74,9 @@ export const configShape = object({
   telemetry: object({ metrics: onlyTrue(), otlp: unsupported('OTLP export') }),
 });
 
+/** The document as the shape gives it: values checked one by one, nothing resolved. */
+export type ConfigDocument = typeof configShape extends Shape<infer T> ? T : never;
+
 /** The JSON Schema (2020-12) of the configuration file, for editors. The loader checks more: conflicts and duplicates. */
 export function configSchema(): JsonSchema {
   return {

@@ -4,9 +4,9 @@ import { isAbsolute, join, resolve } from 'node:path';
 import type { PolicyProblem } from '../../policy/types.ts';
 import type { CallerConfig, GatewayConfig, ListenAddress, PinnedUpstream, VaultKeyConfig } from '../types.ts';
 import { checkConflicts } from './check-conflicts.ts';
-import { configShape } from './config-shape.ts';
+import { type ConfigDocument, configShape } from './config-shape.ts';
 import { resolveHome } from './home.ts';
-import type { Report, Shape, ShapeProblem, ValuePath } from './shape.ts';
+import type { Report, ShapeProblem, ValuePath } from './shape.ts';
 import { parseListen } from './values.ts';
 import { readYamlSource, type YamlSource } from './yaml-source.ts';
 
@@ -64,9 +64,6 @@ export function loadConfig(input: LoadConfigInput): LoadedConfig {
   if (problems.some(isError)) return { ok: false, problems: sorted(problems) };
   return { ok: true, config, warnings: sorted(problems), file: found?.file ?? null };
 }
-
-/** The document as the shape gives it: values checked one by one, nothing resolved. */
-export type ConfigDocument = typeof configShape extends Shape<infer T> ? T : never;
 
 // The longest configuration file read: 1,000 upstreams and 1,000 callers fit several times.
 const MAX_FILE_BYTES = 1024 * 1024;
