@@ -1,0 +1,6 @@
+/** The audit log: written by one process, followed and verified by anybody with read access. */
+
+export { AuditLog, type AuditLogOptions, type AuditStatus } from './log.ts';
+export type { StoredRecord } from './record-line.ts';
+export { type AuditSigner, createAuditSigner, generateAuditKey } from './signer.ts';
+export { createUlid, isUlid } from './ulid.ts';

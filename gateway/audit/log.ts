@@ -1,0 +1,376 @@
+/** The writer of the audit log: one chain of hashes, appended by one process. */
+import * as crypto from 'node:crypto';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { GatewayError } from '../errors.ts';
+import type { AuditConfig } from '../types.ts';
+import { asciiLine } from './canonical.ts';
+import { AuditClock } from './clock.ts';
+import { type EventFields, eventFields } from './event-text.ts';
+import { auditFileName, auditNames, type OpenAuditFile, openAuditFile } from './files.ts';
+import { HighWater } from './high-water.ts';
+import { DirectoryLock } from './lock.ts';
+import { sha256Hex } from './record-line.ts';
+import { type ChainEnd, recoverEnd } from './recover.ts';
+import { cleanText, RequestText, textLimits } from './request-text.ts';
+import { type AuditSigner, checkpointMessage } from './signer.ts';
+import { Spool } from './spool.ts';
+import type { AuditSink, EventRecord, RequestRecord } from './types.ts';
+import { createUlid } from './ulid.ts';
+
+export interface AuditLogOptions {
+  readonly dir: string;
+  /** Name of this writer in every record. */
+  readonly node: string;
+  readonly signer: AuditSigner;
+  readonly config: Omit<AuditConfig, 'dir'>;
+  /** Unix time in milliseconds, with a fraction. */
+  readonly now?: () => number;
+  /** Takes known secrets out of a text; applied to every string that came from outside. */
+  readonly redact?: (text: string) => string;
+  /** Opens a log file; tests hand in one that fails. */
+  readonly openFile?: OpenAuditFile;
+}
+
+export interface AuditStatus {
+  /** Of the last record given out. */
+  readonly seq: number;
+  /** Hash of the last record: what `verify` may be told to expect. */
+  readonly hash: string;
+  /** Reserved, or filled and not yet written. */
+  readonly queued: number;
+  readonly healthy: boolean;
+  /** The system's code while unhealthy. */
+  readonly failure: string | null;
+  readonly file: string | null;
+  /** Records that were lost although the process lives; each loss is also an `audit.gap`. */
+  readonly droppedSinceStart: number;
+}
+
+/** Sequence numbers granted by one write of the high-water file: 4 ns a record, and the most a crash is said to have lost. */
+export const seqBlock = 256;
+/** Events may exceed `maxQueued` by this many before they are dropped and counted. */
+export const eventHeadroom = 256;
+/** Records are bounded in number by the configuration and in memory by this. */
+export const maxQueuedBytes = 64 * 1024 * 1024;
+
+/** Implements {@link AuditSink}. One instance owns its directory until `close()`. */
+export class AuditLog implements AuditSink {
+  readonly #options: AuditLogOptions;
+  readonly #lock: DirectoryLock;
+  readonly #highWater: HighWater;
+  readonly #spool: Spool;
+  readonly #clock: AuditClock;
+  readonly #text: RequestText;
+  readonly #ulid: () => string;
+  readonly #node: string;
+  readonly #nodeText: string;
+  readonly #checkpointTimer: NodeJS.Timeout;
+  readonly #maxQueued: number;
+  #seq: number;
+  #hash: string;
+  #file: string | null;
+  #fileBytes: number;
+  readonly #openedSeq: number;
+  /** Up to here the chain is signed, as far as this writer knows. */
+  #signedSeq: number;
+  #checkpointSeq: number;
+  #reserved = 0;
+  #dropped = 0;
+  #droppedTold = 0;
+  #isOpen = true;
+  #isLockLost = false;
+  #closing: Promise<void> | null = null;
+
+  /**
+   * Opens or creates the log: takes the directory's lock, finds the end of the chain, puts a torn tail aside and records an
+   * `audit.gap` when the last writer did not close.
+   * @throws GatewayError `GATEWAY_AUDIT_LOCKED` while another process writes there, `GATEWAY_AUDIT_FAILED` when the directory or its last file is unusable
+   */
+  static async open(options: AuditLogOptions): Promise<AuditLog> {
+    const { dir, signer } = options;
+    let lock: DirectoryLock | null = null;
+    let highWater: HighWater | null = null;
+    try {
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      await chmod(dir, 0o700);
+      lock = new DirectoryLock(dir);
+      await keepPublicKey(dir, signer.publicKeyPem);
+      const end = await recoverEnd(dir);
+      highWater = new HighWater(dir);
+      const log = new AuditLog(options, lock, highWater, end);
+      await log.#recordRecovery(end);
+      return log;
+    } catch (cause) {
+      highWater?.close();
+      lock?.release();
+      if (cause instanceof GatewayError) throw cause;
+      const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unexpected';
+      throw new GatewayError('GATEWAY_AUDIT_FAILED', `Cannot open audit log in ${dir}: ${code}`, { cause });
+    }
+  }
+
+  /** Use {@link AuditLog.open}. */
+  private constructor(options: AuditLogOptions, lock: DirectoryLock, highWater: HighWater, end: ChainEnd) {
+    this.#options = options;
+    this.#lock = lock;
+    this.#highWater = highWater;
+    this.#maxQueued = options.config.maxQueued;
+    this.#clock = new AuditClock(options.now);
+    this.#node = cleanText(options.node, textLimits.other);
+    this.#nodeText = JSON.stringify(this.#node);
+    this.#text = new RequestText(this.#node, options.redact);
+    this.#ulid = createUlid(options.now);
+    // Without any file the numbers go on behind the high-water mark, so that none is ever given out twice.
+    this.#seq = end.last?.seq ?? highWater.value;
+    this.#hash = end.lastHash;
+    this.#file = end.file;
+    this.#fileBytes = end.sizeBytes;
+    this.#openedSeq = this.#seq;
+    this.#signedSeq = this.#seq;
+    this.#checkpointSeq = this.#seq;
+    const { fsync, checkpointEveryMs } = options.config;
+    this.#spool = new Spool(
+      {
+        open: options.openFile ?? openAuditFile,
+        fsync,
+        onSync: () => this.#highWater.sync(),
+        onRecovered: () => this.#tellDropped(),
+        onSyncLost: (records) => this.#gap('sync failed', { atMost: records }),
+      },
+      end.file ?? '',
+      end.sizeBytes,
+    );
+    this.#checkpointTimer = setInterval(() => this.#tick(), checkpointEveryMs);
+    this.#checkpointTimer.unref();
+  }
+
+  reserve(): boolean {
+    if (!this.#isOpen || !this.#spool.isHealthy) return false;
+    const seq = this.#seq + this.#reserved;
+    if (this.#reserved + this.#spool.records >= this.#maxQueued || this.#spool.bytes >= maxQueuedBytes) return false;
+    if (seq >= this.#highWater.value && !this.#grant(seq)) return false;
+    this.#reserved++;
+    return true;
+  }
+
+  release(): void {
+    if (this.#reserved > 0) this.#reserved--;
+  }
+
+  request(record: RequestRecord): void {
+    this.release();
+    if (this.#isShut()) {
+      this.#dropped++;
+      return;
+    }
+    try {
+      const text = this.#text;
+      text.build(record, { seq: this.#seq + 1, time: this.#clock.text(), prev: this.#hash });
+      this.#add(text.head, text.tail, text.isAscii);
+      this.#rotateIfFull();
+    } catch {
+      // A record that is not what its type says must not take the request path down: it is counted and told.
+      this.#dropped++;
+      this.#tellDropped();
+    }
+  }
+
+  event(record: EventRecord): void {
+    if (this.#isShut() || this.#spool.records >= this.#maxQueued + eventHeadroom) this.#dropped++;
+    else this.#addEvent(record);
+  }
+
+  /**
+   * Settles when every record so far is written, with `fsync: always` also durable.
+   * @throws GatewayError `GATEWAY_AUDIT_FAILED` when the disk refuses; the records stay queued and are tried again
+   */
+  flush(): Promise<void> {
+    return this.#spool.flush();
+  }
+
+  /**
+   * Writes a closing checkpoint and everything queued, and gives the directory free.
+   * @throws GatewayError `GATEWAY_AUDIT_FAILED` when the disk refused to the end; the next opening records the gap
+   */
+  close(): Promise<void> {
+    this.#isOpen = false;
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  status(): AuditStatus {
+    const { isHealthy, failure, records } = this.#spool;
+    return {
+      seq: this.#seq,
+      hash: this.#hash,
+      queued: this.#reserved + records,
+      healthy: this.#isOpen && isHealthy,
+      failure: this.#isLockLost ? 'lock lost' : failure,
+      file: this.#file,
+      droppedSinceStart: this.#dropped,
+    };
+  }
+
+  #add(head: string, tail: string, isAscii: boolean): void {
+    const hash = sha256(head + tail);
+    const text = `${head}"hash":"${hash}",${tail}\n`;
+    const line = isAscii ? text : `${asciiLine(text.slice(0, -1))}\n`;
+    this.#seq++;
+    this.#hash = hash;
+    if (this.#file === null) {
+      this.#file = join(this.#options.dir, auditFileName(this.#seq));
+      this.#fileBytes = 0;
+      this.#spool.startFile(this.#file);
+    }
+    this.#spool.append(line);
+    this.#fileBytes += line.length;
+  }
+
+  /** The checkpoint is the file's last record; the next record opens a new file and carries the chain over. */
+  #rotateIfFull(): void {
+    if (this.#fileBytes < this.#options.config.rotateBytes) return;
+    this.#checkpoint(false);
+    this.#file = null;
+  }
+
+  #addEvent(record: EventRecord): void {
+    if (this.#seq + this.#reserved >= this.#highWater.value) this.#grant(this.#seq + this.#reserved);
+    this.#addFields(eventFields(record, this.#options.redact));
+    this.#rotateIfFull();
+  }
+
+  #addFields(fields: EventFields): void {
+    if (!fields.has('id')) fields.set('id', `"${this.#ulid()}"`);
+    fields.set('node', this.#nodeText);
+    fields.set('prev', `"${this.#hash}"`);
+    fields.set('seq', String(this.#seq + 1));
+    fields.set('time', `"${this.#clock.text()}"`);
+    fields.set('v', '1');
+    const names = [...fields.keys()].sort();
+    const member = (name: string): string => `"${name}":${fields.get(name)}`;
+    const head = `{${names
+      .filter((name) => name < 'hash')
+      .map((name) => `${member(name)},`)
+      .join('')}`;
+    const tail = `${names
+      .filter((name) => name > 'hash')
+      .map(member)
+      .join(',')}}`;
+    this.#add(head, tail, printableAscii.test(head) && printableAscii.test(tail));
+  }
+
+  #checkpoint(closing: boolean): void {
+    const signer = this.#options.signer;
+    const claim = { fromSeq: this.#signedSeq + 1, toSeq: this.#seq, hash: this.#hash, closing };
+    const signature = signer.sign(checkpointMessage({ node: this.#node, ...claim })).toString('base64');
+    this.#addFields(eventFields({ kind: 'audit.checkpoint', detail: { ...claim, keyId: signer.keyId, signature } }));
+    this.#signedSeq = claim.toSeq;
+    this.#checkpointSeq = this.#seq;
+  }
+
+  #tick(): void {
+    this.#checkLock();
+    if (this.#spool.isHealthy && this.#isOpen && this.#seq > this.#checkpointSeq) this.#checkpoint(false);
+  }
+
+  #grant(seq: number): boolean {
+    if (!this.#checkLock()) return false;
+    try {
+      this.#highWater.set(seq + seqBlock);
+      if (this.#options.config.fsync === 'always') this.#highWater.sync();
+      return true;
+    } catch {
+      // The disk refuses: so must the gateway. The next reservation tries again.
+      return false;
+    }
+  }
+
+  #checkLock(): boolean {
+    if (this.#isLockLost || this.#lock.isHeld()) return !this.#isLockLost;
+    this.#isLockLost = true;
+    this.#isOpen = false;
+    this.#spool.abandon();
+    return false;
+  }
+
+  #isShut(): boolean {
+    return this.#isLockLost || this.#closing !== null;
+  }
+
+  #tellDropped(): void {
+    const dropped = this.#dropped - this.#droppedTold;
+    if (dropped === 0) return;
+    this.#droppedTold = this.#dropped;
+    this.#gap('records dropped', { dropped });
+  }
+
+  #gap(reason: string, detail: Readonly<Record<string, unknown>>): void {
+    this.#addEvent({ kind: 'audit.gap', reason, detail });
+  }
+
+  async #recordRecovery(end: ChainEnd): Promise<void> {
+    const lastSeq = end.last?.seq ?? 0;
+    const highWater = this.#highWater.value;
+    const isClean = end.torn === null && !this.#lock.wasStale && highWater === lastSeq && isClosing(end);
+    if (isClean) return;
+    this.#gap('unclean shutdown', {
+      // Below the last record the mark itself was lost with the power: then nothing bounds the loss.
+      atMost: highWater >= lastSeq ? highWater - lastSeq : null,
+      lastSeq,
+      rebooted: this.#lock.rebooted,
+      ...(end.torn === null
+        ? {}
+        : {
+            tornBytes: end.torn.bytes,
+            tornLines: end.torn.lines,
+            tornSha256: end.torn.sha256,
+            tornFile: end.torn.file,
+          }),
+    });
+    this.#checkpoint(false);
+    await this.#spool.flush();
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#checkpointTimer);
+    this.#tellDropped();
+    if (!this.#isLockLost && this.#seq > this.#openedSeq) this.#checkpoint(true);
+    const isWritten = await this.#spool.close();
+    if (isWritten && this.#checkLock()) this.#highWater.set(this.#seq);
+    this.#highWater.close();
+    this.#lock.release();
+    if (!isWritten)
+      throw new GatewayError('GATEWAY_AUDIT_FAILED', `Cannot close audit log: ${this.#spool.failure ?? 'sync failed'}`);
+  }
+}
+
+const printableAscii = /^[\x20-\x7e]*$/;
+
+/** One call where Node has it (20.12), at half the cost. */
+const sha256: (text: string) => string =
+  typeof crypto.hash === 'function' ? (text) => crypto.hash('sha256', text, 'hex') : sha256Hex;
+
+/** The last record is the checkpoint of an orderly close, or there is none. */
+function isClosing({ last }: ChainEnd): boolean {
+  if (last === null) return true;
+  const detail = last.detail;
+  return (
+    last.kind === 'audit.checkpoint' &&
+    typeof detail === 'object' &&
+    detail !== null &&
+    'closing' in detail &&
+    detail.closing === true
+  );
+}
+
+/** The public key stands beside the log; keys of earlier writers stay, so that their checkpoints still verify. */
+async function keepPublicKey(dir: string, publicKeyPem: string): Promise<void> {
+  const path = join(dir, auditNames.publicKey);
+  const known = await readFile(path, 'latin1').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
+  if (!known.includes(publicKeyPem.trim()))
+    await writeFile(path, `${publicKeyPem.trim()}\n`, { flag: 'a', mode: 0o600 });
+}

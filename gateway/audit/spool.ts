@@ -1,0 +1,289 @@
+/** Groups lines into blocks and writes them in order, retrying for as long as the disk refuses. */
+import { dirname } from 'node:path';
+import { GatewayError } from '../errors.ts';
+import { type AuditFile, type OpenAuditFile, syncDirectory } from './files.ts';
+
+export interface SpoolOptions {
+  readonly open: OpenAuditFile;
+  readonly fsync: 'always' | 'interval' | 'never';
+  /** The interval sync is due: what else must be as durable as the records. */
+  readonly onSync: () => void;
+  /** Writing works again after it failed. */
+  readonly onRecovered: () => void;
+  /** The kernel could not make records durable that were written before: up to so many may be missing after a crash. */
+  readonly onSyncLost: (records: number) => void;
+}
+
+/** A block is written when it holds this much: large enough that the cost of a write vanishes, small enough to stay in cache. */
+export const blockBytes = 64 * 1024;
+/** A record waits at most this long for company, and not at all when nothing was written for as long: what `kill -9` may cost. */
+export const flushAfterMs = 20;
+/** `fsync: interval` */
+export const syncEveryMs = 1000;
+/** Back-off between attempts of a failed write: doubled from the first to the last. */
+export const retryMs = { first: 50, last: 2000 } as const;
+/** Attempts that `close` still makes on a disk that refuses. */
+export const closeAttempts = 3;
+
+interface Block {
+  readonly path: string;
+  readonly position: number;
+  bytes: Buffer;
+  used: number;
+  records: number;
+}
+
+interface Waiter {
+  readonly block: Block;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The only writer of the log files. `append` never waits and never throws. */
+export class Spool {
+  /** Records appended and not yet written (and synced, with `fsync: always`). */
+  records = 0;
+  bytes = 0;
+  isHealthy = true;
+  /** The system's code of the last failure while unhealthy. */
+  failure: string | null = null;
+
+  readonly #options: SpoolOptions;
+  readonly #pending: Block[] = [];
+  #filling: Block | null = null;
+  #path: string;
+  #position: number;
+  #file: AuditFile | null = null;
+  #filePath = '';
+  #spare: Buffer | null = null;
+  #isRunning = false;
+  #isAbandoned = false;
+  #attemptsLeft = Number.POSITIVE_INFINITY;
+  #waiters: Waiter[] = [];
+  #sealedAt = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
+  #retry: { timer: NodeJS.Timeout; wake: () => void } | null = null;
+  readonly #syncTimer: NodeJS.Timeout | undefined;
+  #unsynced = 0;
+  #isSyncDue = false;
+  #idle: (() => void)[] = [];
+
+  constructor(options: SpoolOptions, path: string, position: number) {
+    this.#options = options;
+    this.#path = path;
+    this.#position = position;
+    if (options.fsync !== 'interval') return;
+    this.#syncTimer = setInterval(() => this.#syncSoon(), syncEveryMs);
+    this.#syncTimer.unref();
+  }
+
+  /** Lines appended from now on go to the start of this file. */
+  startFile(path: string): void {
+    this.#seal();
+    this.#path = path;
+    this.#position = 0;
+  }
+
+  /** One line of printable ASCII with its newline. */
+  append(line: string): void {
+    const block = this.#room(line.length);
+    block.used += block.bytes.write(line, block.used, 'latin1');
+    block.records++;
+    this.records++;
+    this.bytes += line.length;
+    this.#position += line.length;
+    if (block.records === 1) this.#schedule();
+    else if (block.used >= blockBytes - lowRoom) this.#seal();
+  }
+
+  /** Settles when everything appended so far is written. Rejects when an attempt fails meanwhile; the records stay queued. */
+  flush(): Promise<void> {
+    this.#seal();
+    const block = this.#pending.at(-1);
+    if (block === undefined) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ block, resolve, reject });
+      if (!this.isHealthy) this.#wake();
+    });
+  }
+
+  /** Writes what is queued, syncs and closes the file. Gives false when the disk refused to the end. */
+  async close(): Promise<boolean> {
+    clearInterval(this.#syncTimer);
+    if (!this.#isAbandoned) this.#attemptsLeft = closeAttempts;
+    this.#seal();
+    this.#wake();
+    if (this.#isRunning) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    const isWritten = this.#pending.length === 0;
+    const isClosed = await this.#closeFile().then(
+      () => true,
+      () => false,
+    );
+    return isWritten && isClosed;
+  }
+
+  /** Writes nothing more: the directory belongs to somebody else now. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#attemptsLeft = 0;
+    this.#seal();
+    this.#fail(Object.assign(new Error('lock lost'), { code: 'LOCK_LOST' }));
+    this.#wake();
+  }
+
+  #room(length: number): Block {
+    const block = this.#filling;
+    if (block !== null && block.used + length <= block.bytes.length) return block;
+    this.#seal();
+    const bytes =
+      length > blockBytes ? Buffer.allocUnsafeSlow(length) : (this.#spare ?? Buffer.allocUnsafeSlow(blockBytes));
+    if (bytes === this.#spare) this.#spare = null;
+    this.#filling = { path: this.#path, position: this.#position, bytes, used: 0, records: 0 };
+    return this.#filling;
+  }
+
+  #schedule(): void {
+    if (performance.now() - this.#sealedAt >= flushAfterMs) this.#immediate = setImmediate(() => this.#seal());
+    else this.#timer = setTimeout(() => this.#seal(), flushAfterMs);
+  }
+
+  #seal(): void {
+    const block = this.#filling;
+    if (block === null) return;
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
+    this.#filling = null;
+    this.#sealedAt = performance.now();
+    this.#pending.push(block);
+    this.#start();
+  }
+
+  #syncSoon(): void {
+    if (this.#unsynced === 0) return;
+    this.#isSyncDue = true;
+    this.#start();
+  }
+
+  #start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    while (this.#attemptsLeft > 0) {
+      const block = this.#pending[0];
+      if (block !== undefined) {
+        if (await this.#writeRetrying(block)) this.#done(block);
+      } else if (this.#isSyncDue) {
+        await this.#syncInterval();
+      } else {
+        break;
+      }
+    }
+    this.#isRunning = false;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #done(block: Block): void {
+    this.#pending.shift();
+    this.records -= block.records;
+    this.bytes -= block.used;
+    if (this.#options.fsync !== 'always') this.#unsynced += block.records;
+    if (block.bytes.length === blockBytes) this.#spare = block.bytes;
+    const settled = this.#waiters.filter((waiter) => waiter.block === block);
+    this.#waiters = this.#waiters.filter((waiter) => waiter.block !== block);
+    for (const waiter of settled) waiter.resolve();
+    if (this.isHealthy) return;
+    this.isHealthy = true;
+    this.failure = null;
+    this.#options.onRecovered();
+  }
+
+  /** False = given up, because the log is being closed. */
+  async #writeRetrying(block: Block): Promise<boolean> {
+    for (let delayMs: number = retryMs.first; ; delayMs = Math.min(delayMs * 2, retryMs.last)) {
+      if (this.#attemptsLeft <= 0) return false;
+      try {
+        await this.#write(block);
+        return true;
+      } catch (error) {
+        this.#fail(error);
+      }
+      this.#attemptsLeft--;
+      await this.#pause(this.#attemptsLeft === Number.POSITIVE_INFINITY ? delayMs : retryMs.first);
+    }
+  }
+
+  async #write(block: Block): Promise<void> {
+    const file = await this.#open(block.path);
+    let done = 0;
+    // A retry starts over at the same position: the same bytes land on the same place.
+    while (done < block.used) {
+      const written = await file.write(block.bytes, done, block.used - done, block.position + done);
+      if (written <= 0) throw Object.assign(new Error('nothing written'), { code: 'ENOSPC' });
+      done += written;
+    }
+    if (this.#options.fsync === 'always') await file.sync();
+  }
+
+  async #open(path: string): Promise<AuditFile> {
+    if (this.#file !== null && this.#filePath === path) return this.#file;
+    await this.#closeFile();
+    const file = await this.#options.open(path);
+    this.#file = file;
+    this.#filePath = path;
+    if (this.#options.fsync !== 'never') await syncDirectory(dirname(path));
+    return file;
+  }
+
+  async #closeFile(): Promise<void> {
+    const file = this.#file;
+    if (file === null) return;
+    if (this.#options.fsync !== 'never') await file.sync();
+    this.#unsynced = 0;
+    this.#file = null;
+    await file.close();
+  }
+
+  async #syncInterval(): Promise<void> {
+    this.#isSyncDue = false;
+    const records = this.#unsynced;
+    this.#options.onSync();
+    try {
+      await this.#file?.sync();
+      this.#unsynced -= records;
+    } catch (error) {
+      // After a failed sync the kernel may have dropped the pages and the next sync would claim success: it must be said.
+      this.#unsynced = 0;
+      this.#fail(error);
+      this.#options.onSyncLost(records);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.isHealthy = false;
+    this.failure = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const cause = error instanceof Error ? error : new Error('write failed');
+    const failed = new GatewayError('GATEWAY_AUDIT_FAILED', `Cannot write audit log: ${this.failure}`, { cause });
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(failed);
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, delayMs);
+      this.#retry = { timer, wake: resolve };
+    });
+  }
+
+  #wake(): void {
+    if (this.#retry === null) return;
+    clearTimeout(this.#retry.timer);
+    this.#retry.wake();
+    this.#retry = null;
+  }
+}
+
+/** A block with less room than a common record is sealed at once instead of waiting for the next one to find it full. */
+const lowRoom = 1024;
