@@ -5,7 +5,15 @@ import test from 'ava';
 import { gatewayErrorCodes } from '../gateway/errors.ts';
 import { policyErrorCodes } from '../policy/errors.ts';
 import { vaultErrorCodes } from '../vault/errors.ts';
-import { filesBelow, repositoryRoot, repositoryText, sourceFiles, stringLiterals } from './kit/source-tree.ts';
+import {
+  filesBelow,
+  literalArguments,
+  repositoryRoot,
+  repositoryText,
+  sourceFiles,
+  stringLiterals,
+  unionMembers,
+} from './kit/source-tree.ts';
 
 /** A link from a document to a test, with the quoted part of a title that follows it. */
 interface TestLink {
@@ -27,6 +35,22 @@ for (const [folder, { thrown, pattern }] of Object.entries(stableCodes)) {
     t.deepEqual(documented.toSorted(), [...new Set([...thrown, ...used])].sort());
   });
 }
+
+test('gateway/README.md has a row for each code of a refusal and for no other', (t) => {
+  const used = refusalCodes('gateway/egress', ['deny', 'fault', 'fail', '#fail']);
+  const documented = rowCodes(section(repositoryText('gateway/README.md'), 'Refusals'));
+  t.deepEqual(documented.toSorted(), used);
+});
+
+test('policy/README.md names each code of a decision and of a name, address or path without canonical form', (t) => {
+  const text = repositoryText('policy/README.md');
+  const decisions = sourceFiles(['policy']).find(({ path }) => path === 'policy/types.ts');
+  const used = [...refusalCodes('policy', ['failure']), ...unionMembers(decisions, 'DecisionCode')];
+  t.deepEqual(
+    used.filter((code) => !text.includes(`\`${code}\``)),
+    [],
+  );
+});
 
 test('every dependency has a line in ARCHITECTURE.md that names a file which uses it', (t) => {
   const rows = dependencyRows();
@@ -69,6 +93,12 @@ test('every guarantee and non-guarantee of README.md names its test', (t) => {
 /** Codes of table rows that begin with one: "| `CODE` | …". */
 function rowCodes(text: string): readonly string[] {
   return [...text.matchAll(/^\| `([A-Za-z0-9_]+)` \|/gm)].map(([, code]) => code ?? '');
+}
+
+/** Codes are literals in calls of the functions that make a refusal; reasons beside them have spaces or capitals. */
+function refusalCodes(folder: string, makers: readonly string[]): readonly string[] {
+  const literals = sourceFiles([folder]).flatMap((file) => literalArguments(file, makers));
+  return [...new Set(literals.filter((text) => /^[a-z][a-z0-9_]*$/.test(text)))].sort();
 }
 
 /** Package → file, from rows "| `package` | what | why not ourselves | `file` |". */

@@ -59,6 +59,31 @@ export function stringLiterals(file: SourceFile): readonly string[] {
   return found;
 }
 
+/** The string literals handed to calls of functions or methods with one of `names`. */
+export function literalArguments(file: SourceFile, names: readonly string[]): readonly string[] {
+  const found: string[] = [];
+  walk(file.syntax, (node) => {
+    if (!ts.isCallExpression(node)) return;
+    const callee = ts.isPropertyAccessExpression(node.expression) ? node.expression.name : node.expression;
+    if (!names.includes(callee.getText(file.syntax))) return;
+    for (const argument of node.arguments) if (ts.isStringLiteralLike(argument)) found.push(argument.text);
+  });
+  return found;
+}
+
+/** The members of a union of string literals that `file` declares. */
+export function unionMembers(file: SourceFile | undefined, name: string): readonly string[] {
+  const found: string[] = [];
+  if (file === undefined) return found;
+  walk(file.syntax, (node) => {
+    if (!ts.isTypeAliasDeclaration(node) || node.name.text !== name || !ts.isUnionTypeNode(node.type)) return;
+    for (const member of node.type.types) {
+      if (ts.isLiteralTypeNode(member) && ts.isStringLiteral(member.literal)) found.push(member.literal.text);
+    }
+  });
+  return found;
+}
+
 /** Every identifier that stands for a value, property names excluded. */
 export function freeIdentifiers(file: SourceFile): ReadonlySet<string> {
   const found = new Set<string>();
