@@ -10,6 +10,7 @@ export {
 } from './ca.ts';
 export { type CredentialSourceOptions, createCredentialSource, type ManagedCredentialSource } from './credentials.ts';
 export { VaultError, type VaultErrorCode, vaultErrorCodes } from './errors.ts';
+export { createKeyFile } from './key-source.ts';
 export {
   createPlaceholders,
   PLACEHOLDER_LENGTH,
@@ -31,3 +32,4 @@ export {
 export { isSecretName } from './secret-name.ts';
 export { MAX_VALUE_BYTES } from './secret-value.ts';
 export type * from './types.ts';
+export { MAX_VERSIONS, Vault, type VaultOptions } from './vault.ts';

@@ -15,6 +15,8 @@ export interface SecretInfo {
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly sizeBytes: number;
+  /** Who wrote the newest version, as told by the caller of `set`. */
+  readonly updatedBy?: string;
 }
 
 /** A credential whose secret is open and whose header line is built: what the data path injects without another copy. */
