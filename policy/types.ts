@@ -156,6 +156,8 @@ export type DecisionCode =
   | 'allowed'
   /** A deny rule won. */
   | 'policy_denied'
+  /** An ask rule won (later). */
+  | 'ask_required'
   /** No allow rule matched. */
   | 'default_denied'
   /** The built-in never-list. */

@@ -1,0 +1,20 @@
+/** The only door of `policy/` for other folders. */
+export { type Address, type Cidr, formatAddress, formatCidr, parseAddress, parseCidr } from './address.ts';
+export { classifyAddress, isPrivateCidr } from './address-class.ts';
+export { type Authority, canonicalAuthority } from './authority.ts';
+export * from './bounds.ts';
+export { compile } from './compile.ts';
+export type { CompiledPolicy } from './compiled.ts';
+export { decide, decideConnect } from './decide.ts';
+export * from './errors.ts';
+export { type Explanation, explain, type RuleNote } from './explain.ts';
+export { explainRequest } from './explain-request.ts';
+export { canonicalHost } from './host.ts';
+export { formatHostPattern, type HostPattern, matchesHost, parseHostPattern, policyHost } from './host-pattern.ts';
+export { isNeverName, judgeAddress } from './never-list.ts';
+export { matchPath, type PathPattern, parsePathPattern } from './path-pattern.ts';
+export { type PolicyTestResult, runPolicyTests } from './policy-tests.ts';
+export { matchQueryGlob, parseQueryGlob, type QueryGlob } from './query-pattern.ts';
+export { canonicalTarget } from './target.ts';
+export type * from './types.ts';
+export { type CanonicalUrl, canonicalRequest, canonicalUrl } from './url.ts';
