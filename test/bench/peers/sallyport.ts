@@ -1,15 +1,91 @@
 /** Ours: the real gateway as a child process, with a policy of the same rules, injection and its audit log. */
-import { existsSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { missing, type Peer } from './peer.ts';
+import { freePort, startDaemon } from '../daemon.ts';
+import { MEASURED, RULES, SECRET, UNLISTED_HOST } from '../workload.ts';
+import { missing, type Peer, type PeerContext, type RunningPeer } from './peer.ts';
 
 /** The built CLI, seen from dist/test/bench/peers/. */
 const CLI = fileURLToPath(new URL('../../../gateway/cli/main.js', import.meta.url));
+const CALLER = 'bench';
+const POLICY = 'bench';
+const SECRET_VARIABLE = 'SALLYPORT_BENCH_SECRET';
 
 export const sallyport: Peer = {
   name: 'sallyport',
   title: 'the gateway',
   packages: [],
   available: () => missing({ 'dist/gateway/cli/main.js': existsSync(CLI) }, []),
-  start: () => Promise.reject(new Error('Cannot start the gateway: not wired yet')),
+  start: startSallyport,
 };
+
+async function startSallyport(dir: string, context: PeerContext): Promise<RunningPeer> {
+  const port = await freePort();
+  const token = randomBytes(24).toString('hex');
+  const config = join(dir, 'sallyport.yaml');
+  mkdirSync(join(dir, 'policies'));
+  writeFileSync(join(dir, 'token'), token, { mode: 0o600 });
+  // JSON is YAML, and needs no writer of ours.
+  writeFileSync(join(dir, 'policies', `${POLICY}.yaml`), JSON.stringify(policy(), null, 1));
+  writeFileSync(config, JSON.stringify(configuration(port, context), null, 1));
+  const env = { SALLYPORT_HOME: dir, [SECRET_VARIABLE]: SECRET };
+  const run = (...args: readonly string[]) => runCli(context.nodePath, [...args, '--config', config], env);
+  run('vault', 'init');
+  const daemon = await startDaemon(context.nodePath, [CLI, 'gateway', '--config', config], {
+    cpu: context.cpu,
+    port,
+    env,
+    undo: context.undo,
+  });
+  const caPem = run('ca', 'export');
+  const proxyAuthorization = `Basic ${Buffer.from(`${CALLER}:${token}`).toString('base64')}`;
+  const access = { kind: 'connect', port, hostPort: 443, caPem, proxyAuthorization } as const;
+  return { access, pid: daemon.pid, stop: daemon.stop };
+}
+
+function configuration(port: number, context: PeerContext) {
+  const ca = context.pki.originCa.cert;
+  // The unlisted host is pinned as well, so that only the policy can be what refuses it.
+  const names = [...MEASURED.map((rule) => rule.host), UNLISTED_HOST];
+  return {
+    proxy: { listen: [`127.0.0.1:${port}`] },
+    policies: { dir: 'policies', default: POLICY },
+    audit: { dir: 'audit', fsync: 'interval' },
+    upstreams: names.map((name) => ({ name, address: '127.0.0.1', port: context.originPort, ca })),
+    callers: [{ id: CALLER, policy: POLICY, token: 'file:token' }],
+  };
+}
+
+/** One rule and one credential a host: the other targets inject for every host too. */
+function policy() {
+  const places = RULES.map((rule) => ({
+    name: rule.name,
+    // GET implies HEAD.
+    bind: {
+      hosts: [rule.host],
+      methods: rule.shape.methods.filter((method) => method !== 'HEAD'),
+      paths: [`${rule.shape.prefix}**`],
+    },
+  }));
+  return {
+    version: 1,
+    name: POLICY,
+    rules: places.map(({ name, bind }) => ({ name, effect: 'allow', ...bind })),
+    credentials: places.map(({ name, bind }) => ({
+      name: `token-${name}`,
+      secret: `env:${SECRET_VARIABLE}`,
+      bind,
+      inject: { header: 'Authorization', format: 'Bearer {secret}' },
+      onClientCredential: 'replace',
+    })),
+  };
+}
+
+function runCli(nodePath: string, args: readonly string[], env: Readonly<Record<string, string>>): string {
+  const done = spawnSync(nodePath, [CLI, ...args], { encoding: 'utf8', env: { ...process.env, ...env } });
+  if (done.status !== 0) throw new Error(`Cannot run sallyport ${args.slice(0, 2).join(' ')}: ${done.stderr.trim()}`);
+  return done.stdout;
+}
