@@ -1,5 +1,4 @@
 /** The writer of the audit log: one chain of hashes, appended by one process. */
-import * as crypto from 'node:crypto';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../errors.ts';
@@ -70,7 +69,6 @@ export class AuditLog implements AuditSink {
   #seq: number;
   #hash: string;
   #file: string | null;
-  #fileBytes: number;
   readonly #openedSeq: number;
   /** Up to here the chain is signed, as far as this writer knows. */
   #signedSeq: number;
@@ -125,7 +123,6 @@ export class AuditLog implements AuditSink {
     this.#seq = end.last?.seq ?? highWater.value;
     this.#hash = end.lastHash;
     this.#file = end.file;
-    this.#fileBytes = end.sizeBytes;
     this.#openedSeq = this.#seq;
     this.#signedSeq = this.#seq;
     this.#checkpointSeq = this.#seq;
@@ -213,23 +210,22 @@ export class AuditLog implements AuditSink {
   }
 
   #add(head: string, tail: string, isAscii: boolean): void {
-    const hash = sha256(head + tail);
-    const text = `${head}"hash":"${hash}",${tail}\n`;
-    const line = isAscii ? text : `${asciiLine(text.slice(0, -1))}\n`;
-    this.#seq++;
-    this.#hash = hash;
     if (this.#file === null) {
-      this.#file = join(this.#options.dir, auditFileName(this.#seq));
-      this.#fileBytes = 0;
+      this.#file = join(this.#options.dir, auditFileName(this.#seq + 1));
       this.#spool.startFile(this.#file);
     }
-    this.#spool.append(line);
-    this.#fileBytes += line.length;
+    this.#seq++;
+    if (isAscii) {
+      this.#hash = this.#spool.appendHashed(head, tail);
+    } else {
+      this.#hash = sha256Hex(head + tail);
+      this.#spool.append(asciiLine(`${head}"hash":"${this.#hash}",${tail}`));
+    }
   }
 
   /** The checkpoint is the file's last record; the next record opens a new file and carries the chain over. */
   #rotateIfFull(): void {
-    if (this.#fileBytes < this.#options.config.rotateBytes) return;
+    if (this.#spool.position < this.#options.config.rotateBytes) return;
     this.#checkpoint(false);
     this.#file = null;
   }
@@ -346,10 +342,6 @@ export class AuditLog implements AuditSink {
 }
 
 const printableAscii = /^[\x20-\x7e]*$/;
-
-/** One call where Node has it (20.12), at half the cost. */
-const sha256: (text: string) => string =
-  typeof crypto.hash === 'function' ? (text) => crypto.hash('sha256', text, 'hex') : sha256Hex;
 
 /** The last record is the checkpoint of an orderly close, or there is none. */
 function isClosing({ last }: ChainEnd): boolean {

@@ -38,8 +38,8 @@ export function readRecordLine(line: Buffer): ReadLine {
   return { ok: true, record: value as StoredRecord };
 }
 
-/** SHA-256 over the UTF-8 of a text, hex. */
-export function sha256Hex(text: string): string {
+/** SHA-256 over bytes, or over the UTF-8 of a text, hex. */
+export function sha256Hex(text: string | Buffer): string {
   return createHash('sha256').update(text).digest('hex');
 }
 

@@ -40,6 +40,8 @@ export class RequestText {
   readonly #nodeIsAscii: boolean;
   readonly #redact: ((text: string) => string) | undefined;
   #redacting = false;
+  /** Every string of the record at hand is within its limit and needs no escape: quoting is two quotes. */
+  #isPlain = false;
   #hasEscapes = false;
   #lastSandbox: object | null = null;
   #lastSandboxText = unknown;
@@ -68,6 +70,7 @@ export class RequestText {
   #fill(record: RequestRecord, chain: ChainFields): void {
     this.isAscii = this.#nodeIsAscii;
     this.#hasEscapes = false;
+    this.#isPlain = !this.#redacting && isPlain(record);
     const { conn, request, response, upstream } = record;
     const other = textLimits.other;
     this.head =
@@ -151,12 +154,14 @@ export class RequestText {
   #recall(object: object, make: () => string): Known {
     const known = this.#known.get(object);
     if (known !== undefined) return known;
-    const [isAscii, redacting] = [this.isAscii, this.#redacting];
+    const before = { isAscii: this.isAscii, redacting: this.#redacting, isPlain: this.#isPlain };
     this.isAscii = true;
     this.#redacting = true;
+    this.#isPlain = false;
     const made: Known = { text: make(), isAscii: this.isAscii };
-    this.isAscii = isAscii;
-    this.#redacting = redacting;
+    this.isAscii = before.isAscii;
+    this.#redacting = before.redacting;
+    this.#isPlain = before.isPlain;
     this.#known.set(object, made);
     return made;
   }
@@ -171,7 +176,7 @@ export class RequestText {
   }
 
   #quote(text: string, limit: number): string {
-    if (text.length <= limit && !this.#redacting && plain.test(text)) return `"${text}"`;
+    if (this.#isPlain) return `"${text}"`;
     const clean = cleanText(this.#redacting && this.#redact !== undefined ? this.#redact(text) : text, limit);
     const quoted = JSON.stringify(clean);
     if (quoted.length !== clean.length + 2) this.#hasEscapes = true;
@@ -195,6 +200,70 @@ const unknown: Known = { text: 'null', isAscii: true };
 /** Printable ASCII without `"` and `\`: what JSON writes as it is. */
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const printableAscii = /^[\x20-\x7e]*$/;
+
+/**
+ * One test for all strings that are not remembered: a pattern on one text of 300 characters costs a quarter of eighteen patterns.
+ * Lengths are checked in sum first: nearly every record is shorter in all than the smallest limit allows one field.
+ */
+function isPlain(record: RequestRecord): boolean {
+  const { conn, request, upstream, credential } = record;
+  let text = record.code + record.reason + record.id + conn.src + conn.via;
+  if (record.rule !== null) text += record.rule;
+  if (record.raw !== null) text += record.raw;
+  if (conn.sni !== null) text += conn.sni;
+  if (conn.alpn !== null) text += conn.alpn;
+  if (conn.tls !== null) text += conn.tls;
+  if (request !== null) {
+    text += request.method + request.scheme + request.host + request.path;
+    if (request.query !== null) text += request.query;
+  }
+  if (upstream !== null) {
+    text += upstream.address;
+    if (upstream.certSha256 !== null) text += upstream.certSha256;
+    if (upstream.tls !== null) text += upstream.tls;
+  }
+  if (credential !== null) {
+    text += credential.name + credential.version;
+    for (const slot of credential.slots) text += slot;
+  }
+  return (text.length <= textLimits.other || areShort(record)) && plain.test(text);
+}
+
+function areShort(record: RequestRecord): boolean {
+  const { conn, request, upstream, credential } = record;
+  const other = textLimits.other;
+  return (
+    record.code.length <= other &&
+    record.id.length <= other &&
+    record.reason.length <= textLimits.reason &&
+    (record.rule === null || record.rule.length <= other) &&
+    (record.raw === null || record.raw.length <= textLimits.raw) &&
+    conn.src.length <= other &&
+    conn.via.length <= other &&
+    (conn.sni === null || conn.sni.length <= textLimits.host) &&
+    (conn.alpn === null || conn.alpn.length <= other) &&
+    (conn.tls === null || conn.tls.length <= other) &&
+    (request === null || isRequestShort(request)) &&
+    (upstream === null ||
+      (upstream.address.length <= other &&
+        (upstream.certSha256 === null || upstream.certSha256.length <= other) &&
+        (upstream.tls === null || upstream.tls.length <= other))) &&
+    (credential === null ||
+      (credential.name.length <= other &&
+        credential.version.length <= other &&
+        credential.slots.every((slot) => slot.length <= other)))
+  );
+}
+
+function isRequestShort(request: NonNullable<RequestRecord['request']>): boolean {
+  return (
+    request.method.length <= textLimits.other &&
+    request.scheme.length <= textLimits.other &&
+    request.host.length <= textLimits.host &&
+    request.path.length <= textLimits.path &&
+    (request.query === null || request.query.length <= textLimits.query)
+  );
+}
 
 /** A measured value that went wrong must not cost the record: what JSON cannot say is null. */
 function number(value: number): string {

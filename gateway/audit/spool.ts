@@ -1,7 +1,9 @@
 /** Groups lines into blocks and writes them in order, retrying for as long as the disk refuses. */
+import * as crypto from 'node:crypto';
 import { dirname } from 'node:path';
 import { GatewayError } from '../errors.ts';
 import { type AuditFile, type OpenAuditFile, syncDirectory } from './files.ts';
+import { sha256Hex } from './record-line.ts';
 
 export interface SpoolOptions {
   readonly open: OpenAuditFile;
@@ -78,6 +80,11 @@ export class Spool {
     this.#syncTimer.unref();
   }
 
+  /** Bytes of the current file, written or queued. */
+  get position(): number {
+    return this.#position;
+  }
+
   /** Lines appended from now on go to the start of this file. */
   startFile(path: string): void {
     this.#seal();
@@ -85,16 +92,30 @@ export class Spool {
     this.#position = 0;
   }
 
-  /** One line of printable ASCII with its newline. */
+  /**
+   * Appends `head + "hash":"…", + tail` and a newline, and gives the hash, which is over `head + tail`. Both are printable ASCII.
+   * The text is written once, behind a hole as long as the hash member; then only the head moves to the front.
+   */
+  appendHashed(head: string, tail: string): string {
+    const length = head.length + hashMemberChars + tail.length + 1;
+    const block = this.#room(length);
+    const { bytes, used } = block;
+    const textAt = used + hashMemberChars;
+    bytes.write(head + tail, textAt, 'latin1');
+    const hash = sha256(bytes.subarray(textAt, used + length - 1));
+    bytes.copyWithin(used, textAt, textAt + head.length);
+    bytes.write(`"hash":"${hash}",`, used + head.length, 'latin1');
+    bytes[used + length - 1] = newline;
+    this.#added(block, length);
+    return hash;
+  }
+
+  /** Appends a finished line of printable ASCII and a newline. */
   append(line: string): void {
-    const block = this.#room(line.length);
-    block.used += block.bytes.write(line, block.used, 'latin1');
-    block.records++;
-    this.records++;
-    this.bytes += line.length;
-    this.#position += line.length;
-    if (block.records === 1) this.#schedule();
-    else if (block.used >= blockBytes - lowRoom) this.#seal();
+    const block = this.#room(line.length + 1);
+    block.bytes.write(line, block.used, 'latin1');
+    block.bytes[block.used + line.length] = newline;
+    this.#added(block, line.length + 1);
   }
 
   /** Settles when everything appended so far is written. Rejects when an attempt fails meanwhile; the records stay queued. */
@@ -130,6 +151,16 @@ export class Spool {
     this.#seal();
     this.#fail(Object.assign(new Error('lock lost'), { code: 'LOCK_LOST' }));
     this.#wake();
+  }
+
+  #added(block: Block, length: number): void {
+    block.used += length;
+    block.records++;
+    this.records++;
+    this.bytes += length;
+    this.#position += length;
+    if (block.records === 1) this.#schedule();
+    else if (block.used >= blockBytes - lowRoom) this.#seal();
   }
 
   #room(length: number): Block {
@@ -284,6 +315,13 @@ export class Spool {
     this.#retry = null;
   }
 }
+
+const newline = 10;
+const hashMemberChars = '"hash":"",'.length + 64;
+
+/** One call where Node has it (20.12). */
+const sha256: (bytes: Buffer) => string =
+  typeof crypto.hash === 'function' ? (bytes) => crypto.hash('sha256', bytes, 'hex') : sha256Hex;
 
 /** A block with less room than a common record is sealed at once instead of waiting for the next one to find it full. */
 const lowRoom = 1024;
