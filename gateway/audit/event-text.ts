@@ -1,12 +1,13 @@
 /** The generic serialiser of rare records: any plain value to bounded canonical text. */
-import { maxJsonDepth } from './canonical.ts';
+import { asciiLine, maxJsonDepth } from './canonical.ts';
 import { cleanText, textLimits } from './request-text.ts';
 import type { EventRecord } from './types.ts';
 
 /** Members of one object or array that are kept. A policy reload lists its problems; a hundred say enough. */
 export const maxMembers = 128;
-/** Canonical text of one `detail`; larger details are replaced by their size, so that a line stays below 256 KiB. */
-export const maxDetailChars = 32 * 1024;
+/** Line form of one `detail`, and of any other field; larger ones are replaced by their size, so that a line stays below 256 KiB. */
+export const maxDetailChars = 128 * 1024;
+export const maxFieldChars = 12 * 1024;
 
 /** The fields of an event, each with its canonical text. */
 export type EventFields = Map<string, string>;
@@ -18,7 +19,8 @@ export function eventFields(record: EventRecord, redact: (text: string) => strin
     const value = record[name];
     if (value === undefined || value === null) continue;
     const text = boundedJson(value, redact, 0);
-    fields.set(name, text.length <= maxDetailChars ? text : `{"cutChars":${text.length}}`);
+    const chars = asciiLine(text).length;
+    fields.set(name, chars <= (name === 'detail' ? maxDetailChars : maxFieldChars) ? text : `{"cutChars":${chars}}`);
   }
   return fields;
 }

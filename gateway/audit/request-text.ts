@@ -10,12 +10,15 @@ export const textLimits = {
   raw: 1024,
   /** A DNS name has 253; a malformed one is still evidence. */
   host: 512,
+  labelKey: 64,
   /** Everything else: names, digests, addresses, label values. */
   other: 256,
 } as const;
 
-/** Labels of one sandbox and slots of one credential that are kept; the configuration allows fewer. */
-export const maxListed = 64;
+/** Labels of one sandbox that are kept; the configuration allows fewer. */
+export const maxLabels = 64;
+/** Slots of one credential that are kept. */
+export const maxSlots = 16;
 
 /** What the chain adds to a record. */
 export interface ChainFields {
@@ -122,7 +125,7 @@ export class RequestText {
 
   #credential(credential: RequestRecord['credential']): string {
     if (credential === null) return 'null';
-    const slots = credential.slots.slice(0, maxListed).map((slot) => this.#quote(slot, textLimits.other));
+    const slots = credential.slots.slice(0, maxSlots).map((slot) => this.#quote(slot, textLimits.other));
     return (
       `{"name":${this.#quote(credential.name, textLimits.other)},"slots":[${slots.join(',')}]` +
       `,"version":${this.#quote(credential.version, textLimits.other)}}`
@@ -132,9 +135,9 @@ export class RequestText {
   #sandboxText(sandbox: NonNullable<RequestRecord['sandbox']>): string {
     // Through a map: two over-long keys may be cut to the same text, and a key may stand only once.
     const labels = new Map<string, string>();
-    for (const key of Object.keys(sandbox.labels).sort().slice(0, maxListed)) {
+    for (const key of Object.keys(sandbox.labels).sort().slice(0, maxLabels)) {
       const value = sandbox.labels[key];
-      if (typeof value === 'string') labels.set(cleanText(key, textLimits.other), value);
+      if (typeof value === 'string') labels.set(cleanText(key, textLimits.labelKey), value);
     }
     const members = [...labels.keys()]
       .sort()
