@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort, startDaemon } from '../daemon.ts';
-import { MEASURED, RULES, SECRET, UNLISTED_HOST } from '../workload.ts';
+import { MEASURED, RULES, SECRET, SHAPES, type Shape, UNLISTED_HOST } from '../workload.ts';
 import { missing, type Peer, type PeerContext, type RunningPeer } from './peer.ts';
 
 /** The built CLI, seen from dist/test/bench/peers/. */
@@ -29,7 +29,7 @@ async function startSallyport(dir: string, context: PeerContext): Promise<Runnin
   mkdirSync(join(dir, 'policies'));
   writeFileSync(join(dir, 'token'), token, { mode: 0o600 });
   // JSON is YAML, and needs no writer of ours.
-  writeFileSync(join(dir, 'policies', `${POLICY}.yaml`), JSON.stringify(policy(), null, 1));
+  writeFileSync(join(dir, 'policies', `${POLICY}.yaml`), JSON.stringify(policy()));
   writeFileSync(config, JSON.stringify(configuration(port, context), null, 1));
   const env = { SALLYPORT_HOME: dir, [SECRET_VARIABLE]: SECRET };
   const run = (...args: readonly string[]) => runCli(context.nodePath, [...args, '--config', config], env);
@@ -59,29 +59,25 @@ function configuration(port: number, context: PeerContext) {
   };
 }
 
-/** One rule and one credential a host: the other targets inject for every host too. */
+/** One rule a host, one credential for each shape of rule, so that every allowed host gets one, as in the other targets. */
 function policy() {
-  const places = RULES.map((rule) => ({
-    name: rule.name,
-    // GET implies HEAD.
-    bind: {
-      hosts: [rule.host],
-      methods: rule.shape.methods.filter((method) => method !== 'HEAD'),
-      paths: [`${rule.shape.prefix}**`],
-    },
-  }));
   return {
     version: 1,
     name: POLICY,
-    rules: places.map(({ name, bind }) => ({ name, effect: 'allow', ...bind })),
-    credentials: places.map(({ name, bind }) => ({
-      name: `token-${name}`,
+    rules: RULES.map(({ name, host, shape }) => ({ name, effect: 'allow', hosts: [host], ...judged(shape) })),
+    credentials: SHAPES.map((shape) => ({
+      name: `token-${shape.id}`,
       secret: `env:${SECRET_VARIABLE}`,
-      bind,
+      bind: { hosts: RULES.filter((rule) => rule.shape === shape).map((rule) => rule.host), ...judged(shape) },
       inject: { header: 'Authorization', format: 'Bearer {secret}' },
       onClientCredential: 'replace',
     })),
   };
+}
+
+/** GET implies HEAD in a policy. */
+function judged(shape: Shape) {
+  return { methods: shape.methods.filter((method) => method !== 'HEAD'), paths: [`${shape.prefix}**`] };
 }
 
 function runCli(nodePath: string, args: readonly string[], env: Readonly<Record<string, string>>): string {
