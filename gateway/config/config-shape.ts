@@ -1,8 +1,8 @@
 /** Every key of the configuration file: what this version takes, and what it knows and refuses. */
 
+import { canonicalHost, isNeverName } from '../../policy/index.ts';
 import { integer, type JsonSchema, list, object, oneOf, record, type Shape, text, unsupported } from './shape.ts';
 import {
-  address,
   callerId,
   duration,
   keyFile,
@@ -16,6 +16,7 @@ import {
   resolverAddress,
   size,
   tokenReference,
+  upstreamAddress,
 } from './values.ts';
 
 // Bounds of lists: far above any real file, far below what would cost time to check.
@@ -29,15 +30,15 @@ const second = 1000;
 const hour = 3_600 * second;
 const mebibyte = 1024 ** 2;
 
-/** Lower-case A-labels: the form in which the policy judges names, so a pin cannot miss by spelling. */
-const upstreamName = text('a host name in lower-case A-labels', (value) =>
-  value.length <= 253 && /^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/.test(value)
-    ? value
-    : undefined,
-);
+/** Exactly the form in which the policy judges names, so a pin cannot miss by spelling; never-list names stay shut. */
+const upstreamName = text('a host name in lower-case A-labels, without a final dot', (value) => {
+  const host = canonicalHost(value);
+  const isCanonical = host.ok && host.value.kind === 'name' && host.value.name === value;
+  return isCanonical && !isNeverName(value) ? value : undefined;
+});
 
 const upstream = object(
-  { name: upstreamName, address, port: integer(1, 65_535), ca: path },
+  { name: upstreamName, address: upstreamAddress, port: integer(1, 65_535), ca: path },
   { required: ['name', 'address'], description: 'A destination whose address the operator pins.' },
 );
 

@@ -28,8 +28,8 @@ export interface LoadConfigInput {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The home for who runs this; default: the process's user. */
   readonly user?: { readonly isRoot: boolean; readonly home: string };
-  /** Reads a file as UTF-8, throws like `fs`; given by tests. */
-  readonly readFile?: (path: string) => string;
+  /** Reads a file, throws like `fs`; given by tests. */
+  readonly readFile?: (path: string) => string | Uint8Array;
 }
 
 /** A problem has the shape of a policy's: file, line, column, code, hint. */
@@ -53,10 +53,10 @@ export function loadConfig(input: LoadConfigInput): LoadedConfig {
   const home = resolveHome(input);
   const problems: ConfigProblem[] = [];
   const found = findFile(input, home, problems);
-  const source = found === null ? null : readYamlSource(found.text, found.file);
-  if (source !== null) problems.push(...source.problems);
+  const source = found === null ? null : readYamlSource(found.bytes, found.file);
+  if (source?.ok === false) problems.push(...source.problems);
   const report = reporter(source, problems);
-  const document = source?.usable === true ? (configShape.read(source.value ?? {}, [], report) ?? {}) : {};
+  const document = source?.ok === true ? (configShape.read(source.value ?? {}, [], report) ?? {}) : {};
   const flags = readFlags(input.flags, problems);
   const config = withDefaults(document, flags, home);
   // Conflicts are looked for among values that are each right; otherwise they would repeat what is said already.
@@ -65,22 +65,15 @@ export function loadConfig(input: LoadConfigInput): LoadedConfig {
   return { ok: true, config, warnings: sorted(problems), file: found?.file ?? null };
 }
 
-// The longest configuration file read: 1,000 upstreams and 1,000 callers fit several times.
-const MAX_FILE_BYTES = 1024 * 1024;
-
 function findFile(
   input: LoadConfigInput,
   home: string,
   problems: ConfigProblem[],
-): { file: string; text: string } | null {
+): { file: string; bytes: string | Uint8Array } | null {
   const named = input.flags.config ?? (input.env.SALLYPORT_CONFIG || undefined);
   const file = named === undefined ? join(home, 'sallyport.yaml') : resolve(named);
   try {
-    const text = (input.readFile ?? readText)(file);
-    if (text.length <= MAX_FILE_BYTES) return { file, text };
-    problems.push(
-      problemAt(file, 'CONFIG_UNREADABLE', `Cannot read the configuration: larger than ${MAX_FILE_BYTES} bytes`),
-    );
+    return { file, bytes: (input.readFile ?? readFileSync)(file) };
   } catch (error) {
     if (named === undefined && errnoOf(error) === 'ENOENT') return null;
     const state = errnoOf(error) ?? 'it could not be read';
@@ -89,14 +82,10 @@ function findFile(
   return null;
 }
 
-function readText(file: string): string {
-  // Invalid UTF-8 would silently become U+FFFD in a name; it is refused instead.
-  return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
-}
-
 function reporter(source: YamlSource | null, problems: ConfigProblem[]): Report {
   return (path, problem) => {
-    const place = source?.locate(path, problem.atKey === true) ?? { file: 'defaults', line: 1, column: 1 };
+    const place =
+      source?.ok === true ? source.locate(path, problem.atKey === true) : { file: 'defaults', line: 1, column: 1 };
     problems.push({ ...place, ...problemFields(path, problem) });
   };
 }

@@ -1,5 +1,6 @@
 /** The kinds of text a configuration holds: addresses, durations, sizes, paths, references. */
 import { isIP } from 'node:net';
+import { type AddressClass, classifyAddress, formatAddress, parseAddress } from '../../policy/index.ts';
 import type { ListenAddress, VaultKeyConfig } from '../types.ts';
 import { type Shape, text } from './shape.ts';
 
@@ -89,10 +90,21 @@ export const labelValue: Shape<string> = text('a label of at most 256 characters
 /** Keys of labels. */
 export const labelKey: RegExp = /^[a-zA-Z0-9._/-]{1,63}$/;
 
-/** An IP literal without zone or brackets. */
-export const address: Shape<string> = text('an IP address', (value) =>
-  isIP(value) === 0 || value.includes('%') ? undefined : value,
+/**
+ * Where a pinned name leads, in canonical form. Private space and loopback are the point of a pin; metadata services,
+ * link-local, multicast and the like are not, whatever a file says.
+ */
+export const upstreamAddress: Shape<string> = text(
+  'an IP address that is no metadata, link-local, multicast or reserved one',
+  (value) => {
+    const parsed = value.includes('%') ? null : parseAddress(value);
+    if (parsed?.ok !== true) return undefined;
+    const canonical = formatAddress(parsed.value);
+    return pinnable.has(classifyAddress(canonical)) ? canonical : undefined;
+  },
 );
+
+const pinnable: ReadonlySet<AddressClass> = new Set(['public', 'private', 'loopback', 'documentation', 'benchmark']);
 
 /** An IP literal, with a port where it is not 53. */
 export const resolverAddress: Shape<string> = text('a resolver address like 9.9.9.9 or 127.0.0.1:5353', (value) => {

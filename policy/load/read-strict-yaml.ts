@@ -1,7 +1,7 @@
 /** Strict reader for YAML and JSON documents that people write: every problem at once, each with its place. */
 import type { PolicyProblem } from '../types.ts';
 import { lineAndColumn, lineIndex } from './problem.ts';
-import { addSchemaProblems, type DocumentPath, locate } from './schema-problems.ts';
+import { addSchemaProblems, type DocumentPath, locate, locateKey } from './schema-problems.ts';
 import { MAX_POLICY_BYTES, readSource } from './source-text.ts';
 import { strictTree } from './strict-tree.ts';
 
@@ -23,8 +23,11 @@ export type StrictYaml =
       readonly ok: true;
       /** Plain data that satisfies the schema. */
       readonly value: unknown;
-      /** 1-based place of a value, or of the nearest parent that exists. */
-      readonly position: (path: DocumentPath) => { readonly line: number; readonly column: number };
+      /** 1-based place of a value (or of its key), or of the nearest parent that exists. */
+      readonly position: (
+        path: DocumentPath,
+        of?: 'value' | 'key',
+      ) => { readonly line: number; readonly column: number };
     }
   | { readonly ok: false; readonly problems: readonly PolicyProblem[] };
 
@@ -47,6 +50,7 @@ export function readStrictYaml(source: string | Uint8Array, options: ReadStrictY
   return {
     ok: true,
     value: tree.value,
-    position: (path) => lineAndColumn(lines, locate(tree, path).span.start),
+    position: (path, of = 'value') =>
+      lineAndColumn(lines, (of === 'key' ? locateKey(tree, path) : locate(tree, path).span).start),
   };
 }

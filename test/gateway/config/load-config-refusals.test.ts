@@ -13,8 +13,8 @@ const bad: [string, string, [string, number, number, string][]][] = [
   ['an unknown key', 'prxy: {}', [['CONFIG_UNKNOWN_KEY', 1, 1, 'did you mean `proxy`?']]],
   ['an unknown inner key', 'audit:\n  fsnc: always', [['CONFIG_UNKNOWN_KEY', 2, 3, 'did you mean `fsync`?']]],
   ['a key nothing is near to', 'zzzzzz: 1', [['CONFIG_UNKNOWN_KEY', 1, 1, 'the keys here are: proxy']]],
-  ['a key of Object', 'constructor: 1', [['CONFIG_UNKNOWN_KEY', 1, 1, 'unknown key']]],
-  ['__proto__', '__proto__: { listen: [] }', [['CONFIG_UNKNOWN_KEY', 1, 1, 'unknown key']]],
+  ['a key of Object', 'constructor: 1', [['CONFIG_SYNTAX', 1, 1, 'constructor']]],
+  ['__proto__', '__proto__: { listen: [] }', [['CONFIG_SYNTAX', 1, 1, '__proto__']]],
   ['socks', 'proxy: { socks: 127.0.0.1:1080 }', [['CONFIG_UNSUPPORTED', 1, 10, 'not supported by this version']]],
   ['api.tls', 'api: { tls: {} }', [['CONFIG_UNSUPPORTED', 1, 8, 'not supported by this version']]],
   ['ingress', 'ingress: {}', [['CONFIG_UNSUPPORTED', 1, 1, 'not supported by this version']]],
@@ -66,6 +66,21 @@ const bad: [string, string, [string, number, number, string][]][] = [
     'an upstream address by name',
     'upstreams: [{ name: a.example, address: b.c }]',
     [['CONFIG_VALUE', 1, 41, 'an IP address']],
+  ],
+  [
+    'a pinned metadata address',
+    'upstreams: [{ name: a.example, address: 169.254.169.254 }]',
+    [['CONFIG_VALUE', 1, 41, 'metadata']],
+  ],
+  [
+    'the same in IPv6',
+    'upstreams: [{ name: a.example, address: "::ffff:a9fe:a9fe" }]',
+    [['CONFIG_VALUE', 1, 41, 'metadata']],
+  ],
+  [
+    'a pinned metadata name',
+    'upstreams: [{ name: metadata.google.internal, address: 10.0.0.1 }]',
+    [['CONFIG_VALUE', 1, 21, 'host name']],
   ],
   ['a zone', 'upstreams: [{ name: a.example, address: "fe80::1%eth0" }]', [['CONFIG_VALUE', 1, 41, 'an IP address']]],
   [
