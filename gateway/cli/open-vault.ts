@@ -1,0 +1,42 @@
+/** The vault as commands take it: its key from the file, the environment or a prompt. */
+import { type KeySource, Vault } from '../../vault/index.ts';
+import { GatewayError } from '../errors.ts';
+import type { GatewayConfig, VaultKeyConfig } from '../types.ts';
+import type { Cli } from './cli.ts';
+import { askHidden } from './prompt.ts';
+
+/** The key source the vault understands. A passphrase is asked for at most once for each source made. */
+export function keySource(cli: Cli, key: VaultKeyConfig): KeySource {
+  if (key.kind === 'file' || key.kind === 'passphrase') return key;
+  if (key.kind === 'env') return { kind: 'passphrase', passphrase: async () => passphraseOf(cli, key.name) };
+  let asked: Promise<string> | null = null;
+  const ask = async (): Promise<string> => (await askHidden(cli, 'vault passphrase')).toString('utf8');
+  return {
+    kind: 'passphrase',
+    passphrase: () => {
+      asked ??= ask();
+      return asked;
+    },
+  };
+}
+
+/** The same configuration with a key source that asks nobody but the terminal: what the gateway is started with. */
+export function withKeySource(cli: Cli, config: GatewayConfig): GatewayConfig {
+  return { ...config, vault: { ...config.vault, key: keySource(cli, config.vault.key) } };
+}
+
+/** Opens the sealed file for one action and wipes its keys afterwards. */
+export async function withVault<T>(cli: Cli, config: GatewayConfig, use: (vault: Vault) => T | Promise<T>): Promise<T> {
+  const vault = await Vault.open({ file: config.vault.file, key: keySource(cli, config.vault.key) });
+  try {
+    return await use(vault);
+  } finally {
+    vault.close();
+  }
+}
+
+function passphraseOf(cli: Cli, name: string): string {
+  const value = cli.env[name];
+  if (value !== undefined && value !== '') return value;
+  throw new GatewayError('GATEWAY_CONFIG_INVALID', `Cannot open the vault: the environment has no ${name}`);
+}
