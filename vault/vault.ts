@@ -2,18 +2,18 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Contents, MAX_RECORDS, openContents, type StoredRecord, sealContents } from './contents.ts';
-import { durableWrite } from './durable-write.ts';
 import { VaultError } from './errors.ts';
 import { DEFAULT_SCRYPT_COST, type KeyDerivation, masterKey, SALT_BYTES, type ScryptCost } from './key-source.ts';
+import { lockedCommit } from './locked-commit.ts';
 import type { Purpose, SealedPurpose } from './purposes.ts';
 import { corrupt, encodeHeader, MAX_FILE_BYTES, parseSealedFile, type SealedHeader } from './sealed-file.ts';
 import { checkSecretName } from './secret-name.ts';
 import { checkStoredValue } from './secret-value.ts';
+import { bySlot, infoOf, isIn, isSecret, missing, newest, type Slot, slotKey, withVersion } from './slots.ts';
 import { NONCE_BYTES, openSodium } from './sodium.ts';
-import { exists, makeDirectory, readStoredFile, realPath, stampOf } from './stored-file.ts';
+import { makeDirectory, readStoredFile, realPath, stampOf } from './stored-file.ts';
 import type { KeySource, SecretInfo } from './types.ts';
 import { deriveVaultKeys, type VaultKeys } from './vault-keys.ts';
-import { acquireWriteLock } from './write-lock.ts';
 
 export interface VaultOptions {
   /** Path of the sealed file; its lock and temporary files stand beside it. */
@@ -71,7 +71,7 @@ export class Vault {
       const header = { derivation, keyId: keys.keyId };
       const contents = { generation: 1, records: [] };
       makeDirectory(path);
-      await commit(path, { mustBeNew: true, change: () => sealContents(contents, header, keys, random) });
+      await lockedCommit(path, { mustBeNew: true, change: () => sealContents(contents, header, keys, random) });
       return new Vault(options, path, { header, keys, ...readContents(path, keys) });
     } catch (error) {
       keys.wipe();
@@ -215,7 +215,7 @@ export class Vault {
   #change(edit: (records: readonly StoredRecord[]) => readonly StoredRecord[]): Promise<void> {
     this.#checkOpen();
     const write = this.#writes.then(() =>
-      commit(this.#path, {
+      lockedCommit(this.#path, {
         mustBeNew: false,
         change: () => {
           this.#checkOpen();
@@ -245,13 +245,6 @@ interface OpenState {
   readonly stamp: string;
 }
 
-/** All versions of one name under one purpose. */
-interface Slot {
-  readonly purpose: Purpose;
-  readonly name: string;
-  readonly keep: number;
-}
-
 function newDerivation(options: VaultOptions, random: (sizeBytes: number) => Buffer): KeyDerivation {
   if (options.key.kind === 'file') return { kind: 'file' };
   return { kind: 'scrypt', cost: options.scryptCost ?? DEFAULT_SCRYPT_COST, salt: random(SALT_BYTES) };
@@ -267,27 +260,6 @@ async function deriveKeys(source: KeySource, derivation: KeyDerivation): Promise
   }
 }
 
-interface Commit {
-  readonly mustBeNew: boolean;
-  /** The new bytes of the file; runs under the lock. */
-  readonly change: () => Buffer;
-}
-
-async function commit(path: string, { mustBeNew, change }: Commit): Promise<void> {
-  const lock = await acquireWriteLock(`${path}.lock`);
-  try {
-    if (mustBeNew && exists(path)) {
-      throw new VaultError('VAULT_FILE_EXISTS', `Cannot create the sealed file ${path}: it is there already`);
-    }
-    await durableWrite(path, change(), { mayCommit: lock.isHeld });
-  } catch (cause) {
-    if (cause instanceof VaultError) throw cause;
-    throw new VaultError('VAULT_WRITE_FAILED', `Cannot write the sealed file ${path}: nothing was changed`, { cause });
-  } finally {
-    lock.release();
-  }
-}
-
 function readContents(path: string, keys: VaultKeys): { contents: Contents; stamp: string } {
   const { bytes, stamp } = readStoredFile(path);
   const file = parseSealedFile(bytes);
@@ -295,53 +267,6 @@ function readContents(path: string, keys: VaultKeys): { contents: Contents; stam
     throw new VaultError('VAULT_KEY_WRONG', `Cannot open the sealed file ${path}: it was sealed under another key`);
   }
   return { contents: openContents(file, keys), stamp };
-}
-
-function bySlot(records: readonly StoredRecord[]): ReadonlyMap<string, readonly StoredRecord[]> {
-  const slots = new Map<string, StoredRecord[]>();
-  for (const record of records) {
-    const key = slotKey(record.purpose, record.name);
-    const slot = slots.get(key);
-    if (slot === undefined) slots.set(key, [record]);
-    else slot.push(record);
-  }
-  return slots;
-}
-
-/** No purpose holds a space. */
-function slotKey(purpose: Purpose, name: string): string {
-  return `${purpose} ${name}`;
-}
-
-function isSecret(record: StoredRecord): boolean {
-  return record.purpose === 'secrets';
-}
-
-function isIn(slot: Slot, record: StoredRecord): boolean {
-  return record.purpose === slot.purpose && record.name === slot.name;
-}
-
-function newest(records: readonly StoredRecord[]): StoredRecord | undefined {
-  return records.reduce<StoredRecord | undefined>((best, next) => {
-    return best === undefined || next.version > best.version ? next : best;
-  }, undefined);
-}
-
-function withVersion(records: readonly StoredRecord[], slot: Slot, added: StoredRecord): StoredRecord[] {
-  const kept = records.filter((record) => !isIn(slot, record) || record.version > added.version - slot.keep);
-  return [...kept, added];
-}
-
-function infoOf(records: readonly StoredRecord[], name: string): SecretInfo {
-  const last = newest(records);
-  if (last === undefined) throw missing(name);
-  const { version, firstCreatedAt, createdAt, sizeBytes, actor } = last;
-  const info = { name, version, versions: records.length, createdAt: firstCreatedAt, updatedAt: createdAt, sizeBytes };
-  return actor === null ? info : { ...info, updatedBy: actor };
-}
-
-function missing(name: string): VaultError {
-  return new VaultError('VAULT_SECRET_MISSING', `Cannot find secret ${name}: the sealed file has none`);
 }
 
 function full(state: string): VaultError {
