@@ -1,12 +1,5 @@
 /** The interception authority: signs one short-lived leaf per destination so that the gateway can read what a sandbox sends. */
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  randomBytes,
-  X509Certificate,
-} from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import {
@@ -57,7 +50,8 @@ export const MAX_SECURE_CONTEXTS = 2_000;
 const SERIAL_BYTES = 16;
 /** OpenSSL's ticket key: 16 name, 16 HMAC, 16 AES. */
 const TICKET_KEY_BYTES = 48;
-const MAX_COMMON_NAME_CHARS = 64;
+/** X.520 ub-common-name, without controls. */
+const COMMON_NAME = /^[^\x00-\x1f\x7f]{1,64}$/u;
 const MAX_NAME_CHARS = 253;
 const CANONICAL_NAME = /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/;
 const STORE_PURPOSE = 'interception-ca';
@@ -103,7 +97,7 @@ export class InterceptionCa {
   static async create(options: CaCreateOptions = {}): Promise<InterceptionCa> {
     const { store, now = Date.now } = options;
     const commonName = options.commonName ?? `Sallyport interception ${randomBytes(4).toString('hex')}`;
-    if (commonName === '' || commonName.length > MAX_COMMON_NAME_CHARS) {
+    if (!COMMON_NAME.test(commonName)) {
       throw new VaultError(
         'VAULT_NAME_MALFORMED',
         'Cannot create an authority: the common name needs 1..64 characters',
@@ -256,9 +250,10 @@ function randomSerial(): Buffer {
   return serial;
 }
 
+/** The legacy object gives the name decoded; the `subject` text would be escaped. Anything but one name is not ours. */
 function commonNameOf(certificate: X509Certificate): string {
-  const line = certificate.subject.split('\n').find((part) => part.startsWith('CN='));
-  return line?.slice('CN='.length) ?? '';
+  const { CN } = certificate.toLegacyObject().subject;
+  return typeof CN === 'string' ? CN : '';
 }
 
 /** Key length (u16), PKCS #8 key, certificate. */
@@ -288,7 +283,8 @@ function unpack(packed: Buffer): { certificate: X509Certificate; privateKey: Key
 function checkAuthority(certificate: X509Certificate, privateKey: KeyObject): void {
   const isOurs = certificate.ca && certificate.checkPrivateKey(privateKey) && certificate.verify(certificate.publicKey);
   if (!isOurs) throw new Error('not a self-signed authority of this key');
-  if (!createPublicKey(privateKey).equals(certificate.publicKey)) throw new Error('key mismatch');
+  // Leaves name the authority by this subject, built anew: it has to be the one in the certificate.
+  if (!certificate.raw.includes(authoritySubject(commonNameOf(certificate)))) throw new Error('not a subject of ours');
 }
 
 function expired(at: string): VaultError {
