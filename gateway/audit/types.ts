@@ -3,6 +3,7 @@ export type AuditKind =
   | 'http.request'
   | 'tcp.connect'
   | 'tls.handshake'
+  | 'dns.finding'
   | 'policy.load'
   | 'policy.reload'
   | 'vault.change'

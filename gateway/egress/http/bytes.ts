@@ -1,0 +1,54 @@
+/** Byte classes of RFC 9110 §5.5–5.6 and small comparisons that allocate nothing. */
+
+export const CR = 13;
+export const LF = 10;
+export const SP = 32;
+export const HTAB = 9;
+export const COLON = 58;
+
+/** `tchar` of RFC 9110 §5.6.2. */
+export const TOKEN: Uint8Array = table((c) => /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(c)));
+
+/** `field-vchar`, SP and HTAB: everything else in a value is an attack or a fault (bare CR, bare LF, NUL, C0 controls, DEL). */
+export const VALUE: Uint8Array = table((c) => c === HTAB || (c >= SP && c !== 127));
+
+/** Printable ASCII without space: what a request target may be made of. */
+export const TARGET: Uint8Array = table((c) => c > SP && c < 127);
+
+/** Lower-case form with `_` as `-`: CGI and WSGI upstreams read `Transfer_Encoding` as `Transfer-Encoding`, so both are one name to us. */
+const FOLD: Uint8Array = Uint8Array.from({ length: 256 }, (_, c) => (c >= 65 && c <= 90 ? c + 32 : c === 95 ? 45 : c));
+
+/** The byte at `pos`. The caller keeps `pos` below the length; outside it would be undefined, which no table accepts. */
+export function at(buf: Uint8Array, pos: number): number {
+  return buf[pos] as number; // in bounds by the caller's loop condition
+}
+
+/** `buf[start..end)` equals `lower` when case is folded and `_` counts as `-`. `lower` is lower-case ASCII. */
+export function foldEquals(buf: Uint8Array, start: number, end: number, lower: string): boolean {
+  return end - start === lower.length && foldStartsWith(buf, start, end, lower);
+}
+
+/** `buf[start..end)` begins with `lower` under the same folding. */
+export function foldStartsWith(buf: Uint8Array, start: number, end: number, lower: string): boolean {
+  if (end - start < lower.length) return false;
+  for (let i = 0; i < lower.length; i++) {
+    if (FOLD[at(buf, start + i)] !== lower.charCodeAt(i)) return false;
+  }
+  return true;
+}
+
+/** `buf[start..end)` equals `other` byte for byte. */
+export function bytesEqual(buf: Uint8Array, start: number, end: number, other: Uint8Array): boolean {
+  if (end - start !== other.length) return false;
+  for (let i = 0; i < other.length; i++) if (buf[start + i] !== other[i]) return false;
+  return true;
+}
+
+/** Bytes as text, one character a byte: what came in is what is shown and sent. */
+export function text(buf: Buffer, start: number | undefined, end: number | undefined): string {
+  return buf.toString('latin1', start, end);
+}
+
+function table(has: (c: number) => boolean): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, c) => (has(c) ? 1 : 0));
+}

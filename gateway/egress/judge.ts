@@ -1,0 +1,196 @@
+/** Judges one request: names agree, target canonical, policy asked, credential slots and stand-ins checked. Nothing is sent before. */
+import type { CompiledCredential, Decision, HttpFacts } from '../../policy/index.ts';
+import { canonicalTarget, decide } from '../../policy/index.ts';
+import { PLACEHOLDER_PREFIX } from '../../vault/index.ts';
+import type { Caller, PolicyGeneration } from './callers.ts';
+import type { EgressContext } from './context.ts';
+import { bytesEqual } from './http/bytes.ts';
+import { H } from './http/header-block.ts';
+import type { RequestHead } from './http/request-head.ts';
+import type { Refusal } from './refusal.ts';
+import { deny, fault, misdirected, refusals } from './refusal.ts';
+import type { Scope } from './scope.ts';
+import { hostRefusal, malformed, parseAbsolute, sameDestination } from './scope.ts';
+
+export interface Judged {
+  readonly scope: Scope;
+  readonly facts: HttpFacts;
+  readonly decision: Decision;
+  readonly generation: PolicyGeneration;
+  /** Credentials to inject, in the policy's order. */
+  readonly inject: readonly CompiledCredential[];
+}
+
+/** A refusal with as much of the request as could be read. */
+export interface Rejected {
+  readonly refusal: Refusal;
+  readonly scope: Scope | null;
+  readonly facts: HttpFacts | null;
+}
+
+const PREFIX = Buffer.from(PLACEHOLDER_PREFIX);
+
+/** `scope` is the tunnel's, or the one of the absolute URL with `origin` as its origin-form. */
+export function judge(
+  context: EgressContext,
+  caller: Caller,
+  head: RequestHead,
+  scope: Scope,
+  origin: string,
+  isTunnel: boolean,
+): Judged | Rejected {
+  const refusing = caller.isSelfTest ? null : context.refusing();
+  if (refusing !== null) return { refusal: selfTestRefusal(refusing), scope, facts: null };
+  if (head.upgrade >= 0) return { refusal: refusals.upgradeRefused, scope, facts: null };
+  const mismatch = checkHost(head, scope, isTunnel);
+  if (mismatch !== null) return { refusal: mismatch, scope, facts: null };
+  const target = canonicalTarget(origin);
+  if (!target.ok) return { refusal: malformed(target), scope, facts: null };
+  const { scheme, destination, port } = scope;
+  const facts: HttpFacts = { scheme, destination, port, method: head.method, target: target.value };
+  const generation = caller.policy.current;
+  const decision = decide(generation?.compiled ?? null, facts);
+  if (generation === null || decision.verdict !== 'allow') return { refusal: decisionRefusal(decision), scope, facts };
+  const inject = checkSlots(context, caller, head, decision.credentials);
+  if ('status' in inject) return { refusal: inject, scope, facts };
+  return { scope, facts, decision, generation, inject };
+}
+
+/** The origin-form of a tunnelled request's target; an absolute URL there must name the tunnel's own authority (H5). */
+export function tunnelTarget(head: RequestHead, scope: Scope): string | Refusal {
+  const first = head.buf[head.targetStart];
+  if (first === 47) return head.target();
+  const target = head.target();
+  if (target === '*') return refusals.optionsAsterisk;
+  const absolute = parseAbsolute(target);
+  if ('refusal' in absolute) return absolute.refusal;
+  const same =
+    absolute.scope.scheme === scope.scheme &&
+    absolute.scope.port === scope.port &&
+    sameDestination(absolute.scope.destination, scope.destination);
+  return same
+    ? absolute.origin
+    : misdirected(`The target names ${absolute.scope.authority}, but the connection is for ${scope.authority}.`);
+}
+
+export function decisionRefusal(decision: Decision): Refusal {
+  const status = decision.code === 'encoded_slash' || decision.code === 'double_encoding' ? 400 : 403;
+  return deny(status, decision.code, decision.reason, decision.hint, decision.rule);
+}
+
+export function selfTestRefusal(why: string): Refusal {
+  return fault(
+    503,
+    'selftest_failed',
+    `The boundary self-test failed (${why}), so nothing is forwarded.`,
+    'Tell the operator: `sallyport selftest` shows what got through.',
+  );
+}
+
+function checkHost(head: RequestHead, scope: Scope, isTunnel: boolean): Refusal | null {
+  if (head.host < 0) return null;
+  const start = head.headers.valueStart[head.host] ?? 0;
+  const end = head.headers.valueEnd[head.host] ?? 0;
+  if (bytesEqual(head.buf, start, end, scope.authorityBytes)) return null;
+  return hostRefusal(head.headers.value(head.buf, head.host), scope, isTunnel ? 421 : 400);
+}
+
+/** Which bound credentials are injected, after the client's own values in their slots and every stand-in were judged (C1, C3). */
+function checkSlots(
+  context: EgressContext,
+  caller: Caller,
+  head: RequestHead,
+  credentials: readonly CompiledCredential[],
+): readonly CompiledCredential[] | Refusal {
+  const mentions = mentionsPlaceholder(head);
+  if (credentials.length === 0) return mentions ? mismatch() : credentials;
+  let kept: CompiledCredential[] | null = null;
+  let expected = 0;
+  for (const credential of credentials) {
+    const slot = clientValues(head, credential.slot);
+    if (slot.length === 0) continue;
+    const placeholder = context.placeholders.issue(caller.id, credential.spec.name);
+    for (const value of slot) {
+      if (isPlaceholder(value, placeholder)) expected++;
+      else if (value.includes(PLACEHOLDER_PREFIX)) return mismatch();
+      else if (credential.spec.onClientCredential === 'deny') return clientCredential(credential);
+      else if (credential.spec.onClientCredential === 'keep') kept ??= [...credentials];
+    }
+    if (kept !== null && slot.some((value) => !isPlaceholder(value, placeholder))) {
+      kept = kept.filter((other) => other !== credential);
+    }
+  }
+  if (mentions && countPlaceholders(head) > expected) return mismatch();
+  return kept ?? credentials;
+}
+
+/** Every value the client put into a slot. */
+function clientValues(head: RequestHead, slot: string): string[] {
+  const values: string[] = [];
+  for (let i = 0; i < head.headers.count; i++) {
+    if (isSlot(head, i, slot)) values.push(head.headers.value(head.buf, i));
+  }
+  return values;
+}
+
+/** Line `index` carries the slot's name (lower-case). */
+export function isSlot(head: RequestHead, index: number, slot: string): boolean {
+  if (slot === 'authorization') return head.headers.id[index] === H.AUTHORIZATION;
+  const start = head.headers.nameStart[index] ?? 0;
+  const end = head.headers.nameEnd[index] ?? 0;
+  return end - start === slot.length && head.buf.toString('latin1', start, end).toLowerCase() === slot;
+}
+
+/** The stand-in alone, after a scheme word, or inside Basic as the password. */
+function isPlaceholder(value: string, placeholder: string): boolean {
+  return value === placeholder || value.endsWith(` ${placeholder}`) || decodeBasic(value).includes(placeholder);
+}
+
+function decodeBasic(value: string): string {
+  const encoded = /^basic +([a-z0-9+/]+={0,2})$/i.exec(value)?.[1];
+  return encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('latin1');
+}
+
+function mentionsPlaceholder(head: RequestHead): boolean {
+  const found = head.buf.indexOf(PREFIX, head.start);
+  return (found >= 0 && found < head.end) || basicPlaceholders(head) > 0;
+}
+
+function countPlaceholders(head: RequestHead): number {
+  let count = basicPlaceholders(head);
+  for (
+    let pos = head.buf.indexOf(PREFIX, head.start);
+    pos >= 0 && pos < head.end;
+    pos = head.buf.indexOf(PREFIX, pos + 1)
+  )
+    count++;
+  return count;
+}
+
+/** Authorization lines that hide a stand-in in their Basic value. */
+function basicPlaceholders(head: RequestHead): number {
+  let count = 0;
+  for (let i = 0; i < head.headers.count; i++) {
+    if (head.headers.id[i] !== H.AUTHORIZATION) continue;
+    if (decodeBasic(head.headers.value(head.buf, i)).includes(PLACEHOLDER_PREFIX)) count++;
+  }
+  return count;
+}
+
+function mismatch(): Refusal {
+  return deny(
+    403,
+    'credential_mismatch',
+    'The request carries the stand-in of a credential that is not bound to it.',
+    'Send a stand-in only in the header, and to the hosts, methods and paths, its credential is bound to.',
+  );
+}
+
+function clientCredential(credential: CompiledCredential): Refusal {
+  return deny(
+    403,
+    'client_credential_refused',
+    `The gateway fills ${credential.slot} for this request; a value of the client's own is not forwarded.`,
+    `Leave ${credential.slot} out, or send the stand-in of ${credential.spec.name}.`,
+  );
+}

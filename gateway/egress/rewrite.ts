@@ -1,0 +1,72 @@
+/** Builds the head that is sent: canonical target, only lines that may pass, our framing, credentials last. */
+import type { PreparedCredential } from '../../vault/index.ts';
+import { bytesEqual } from './http/bytes.ts';
+import { H } from './http/header-block.ts';
+import type { RequestHead } from './http/request-head.ts';
+import type { Judged } from './judge.ts';
+import { isSlot } from './judge.ts';
+
+const VERSION = ' HTTP/1.1\r\n';
+const IDENTITY = Buffer.from('accept-encoding: identity\r\n');
+const CHUNKED = Buffer.from('transfer-encoding: chunked\r\n');
+const CRLF = Buffer.from('\r\n');
+
+/** Room a rewritten head may need above the received one: canonical target, Host, framing. Credential lines come on top. */
+export const REWRITE_SLACK = 2048;
+
+/** Writes the head into `out` and returns its length. `out` holds at least headBytes + REWRITE_SLACK + all credential lines. */
+export function writeRequestHead(
+  out: Buffer,
+  head: RequestHead,
+  judged: Judged,
+  credentials: readonly PreparedCredential[],
+): number {
+  const { path, query } = judged.facts.target;
+  const line = query === null ? `${head.method} ${path}${VERSION}` : `${head.method} ${path}?${query}${VERSION}`;
+  let n = out.write(line, 0, 'latin1');
+  let runStart = -1;
+  const { headers, buf } = head;
+  let hasHost = false;
+  for (let i = 0; i < headers.count; i++) {
+    const keep = isKept(head, i, judged, credentials);
+    if (keep && headers.id[i] === H.HOST) hasHost = true;
+    if (keep && runStart < 0) runStart = headers.nameStart[i] ?? 0;
+    if (!keep && runStart >= 0) {
+      n += buf.copy(out, n, runStart, headers.nameStart[i]);
+      runStart = -1;
+    }
+  }
+  if (runStart >= 0) n += buf.copy(out, n, runStart, head.end - 2);
+  if (!hasHost) n += out.write(`host: ${judged.scope.authority}\r\n`, n, 'latin1');
+  if (head.chunked) n += CHUNKED.copy(out, n);
+  if (credentials.length > 0) {
+    // An echoed secret can only be found in bytes that are not compressed.
+    n += IDENTITY.copy(out, n);
+    for (const credential of credentials) n += credential.line.copy(out, n);
+  }
+  return n + CRLF.copy(out, n);
+}
+
+function isKept(head: RequestHead, i: number, judged: Judged, credentials: readonly PreparedCredential[]): boolean {
+  switch (head.headers.id[i]) {
+    case H.HOST: {
+      const start = head.headers.valueStart[i] ?? 0;
+      return bytesEqual(head.buf, start, head.headers.valueEnd[i] ?? 0, judged.scope.authorityBytes);
+    }
+    case H.CONNECTION:
+    case H.TRANSFER_ENCODING:
+    case H.UPGRADE:
+    case H.PROXY_AUTHORIZATION:
+    case H.HOP:
+    case H.CLAIM:
+      return false;
+    case H.CONTENT_LENGTH:
+      return true;
+    case H.ACCEPT_ENCODING:
+      if (credentials.length > 0) return false;
+      break;
+    default:
+  }
+  for (const credential of credentials) if (isSlot(head, i, credential.slot)) return false;
+  return !(head.hasConnectionOptions && head.isConnectionOption(i));
+}

@@ -1,0 +1,355 @@
+/** The client side of HTTP/1.1: heads are parsed one at a time, each judged alone, each answered before the next is looked at. */
+import type { RequestRecord } from '../audit/types.ts';
+import type { Caller, PolicyGeneration } from './callers.ts';
+import type { EgressContext, Revocable, Timed } from './context.ts';
+import type { ExchangeClient } from './exchange.ts';
+import { Exchange } from './exchange.ts';
+import { FAILED, INCOMPLETE } from './http/header-block.ts';
+import { RequestHead } from './http/request-head.ts';
+import type { Judged, Rejected } from './judge.ts';
+import { MAX_RAW, makeRecord, refusalRecord, requestAsSent, requestOf } from './record.ts';
+import type { Refusal } from './refusal.ts';
+import { deny, refusalResponse, refusals } from './refusal.ts';
+import type { Scope } from './scope.ts';
+import type { Wire, WireReader } from './wire.ts';
+
+/** How the requests of one connection are understood: a tunnel has one scope, the plain proxy one for each URL. */
+export interface Dialect {
+  readonly conn: RequestRecord['conn'];
+  /** Who asks, as far as the connection tells (the plain proxy learns it from each request). */
+  readonly caller: Caller | null;
+  /** The scope that refused heads are recorded with, or null. */
+  readonly scope: Scope | null;
+  /** Judges a complete head; `taken` = the connection now belongs to a tunnel. */
+  judge(session: Session, head: RequestHead): { caller: Caller; judged: Judged } | Rejection | 'taken';
+}
+
+export interface Rejection extends Rejected {
+  readonly caller: Caller | null;
+}
+
+const HEAD = 0;
+const BODY = 1;
+const WAIT = 2;
+const LINGER = 3;
+/** Handed to a tunnel, which decides about reading. */
+const LEFT = 4;
+
+const EMPTY = Buffer.alloc(0);
+
+export class Session implements WireReader, ExchangeClient, Timed, Revocable {
+  readonly context: EgressContext;
+  readonly wire: Wire;
+  readonly head = new RequestHead();
+  record: ExchangeClient['record'];
+  deadline: number;
+  readonly #dialect: Dialect;
+  #state = HEAD;
+  #exchange: Exchange | null = null;
+  /** Bytes received and not yet understood. */
+  #pending: Buffer = EMPTY;
+  /** Length of `#pending` when it was last parsed: an unfinished head is parsed again only when it ended or doubled. */
+  #parsedLength = 0;
+  #lingered = 0;
+  #isStopping = false;
+
+  constructor(context: EgressContext, wire: Wire, dialect: Dialect) {
+    this.context = context;
+    this.wire = wire;
+    this.#dialect = dialect;
+    this.record = { conn: dialect.conn, caller: dialect.caller ?? NOBODY };
+    this.deadline = context.coarseNow() + context.limits.idleMs;
+    wire.reader = this;
+    context.timed.add(this);
+    context.sessions.add(this);
+  }
+
+  get caller(): Caller | null {
+    return this.#exchange === null ? this.#dialect.caller : this.record.caller;
+  }
+
+  onBytes(buf: Buffer, length: number): boolean {
+    try {
+      return this.#onBytes(length === buf.length ? buf : buf.subarray(0, length));
+    } catch (error) {
+      this.context.onFault('session', error);
+      this.destroy();
+      return false;
+    }
+  }
+
+  onEnd(): void {
+    // A client that half-closes has no further request; what is under way may still be answered.
+    if (this.#state === HEAD || this.#state === BODY || this.#state === LINGER) this.destroy();
+    else this.#isStopping = true;
+  }
+
+  onDrain(): void {
+    this.#exchange?.onClientDrain();
+  }
+
+  onClose(): void {
+    this.context.timed.delete(this);
+    this.context.sessions.delete(this);
+    const exchange = this.#exchange;
+    this.#exchange = null;
+    exchange?.onClientClose();
+  }
+
+  /** Hands the connection to another reader (a tunnel) and returns what was received beyond the head. */
+  leave(): Buffer {
+    this.context.timed.delete(this);
+    this.context.sessions.delete(this);
+    this.#state = LEFT;
+    const rest = this.#pending;
+    this.#pending = EMPTY;
+    return rest;
+  }
+
+  onDeadline(): void {
+    if (this.#exchange !== null) this.#exchange.onDeadline();
+    else if (this.#state === HEAD && this.#pending.length > 0)
+      this.#refuse(
+        { refusal: refusals.headTimeout, scope: this.#dialect.scope, facts: null, caller: this.#dialect.caller },
+        true,
+      );
+    else this.destroy();
+  }
+
+  setDeadline(at: number): void {
+    this.deadline = at;
+  }
+
+  revoke(): void {
+    this.#exchange?.revoke();
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+    if (this.#exchange === null && this.#state === HEAD && this.#pending.length === 0) this.destroy();
+  }
+
+  destroy(): void {
+    this.wire.destroy();
+  }
+
+  readOn(): void {
+    if (this.#state === BODY ? this.#feedBody() : this.#readsOn()) this.wire.resume();
+  }
+
+  answer(refusal: Refusal, id: string): void {
+    this.#exchange = null;
+    this.#respond(refusal, id, !this.#canGoOn());
+  }
+
+  finished(isReusable: boolean): void {
+    this.#exchange = null;
+    if (!isReusable || this.#isStopping) {
+      this.#linger();
+      return;
+    }
+    this.#next();
+  }
+
+  #onBytes(bytes: Buffer): boolean {
+    if (this.#state === LINGER) {
+      this.#lingered += bytes.length;
+      if (this.#lingered > this.context.limits.lingerBytes) this.destroy();
+      return true;
+    }
+    this.#pending = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes]);
+    if (this.#state === HEAD) return this.#parseHeads();
+    return this.#state === BODY ? this.#feedBody() : this.#readsOn();
+  }
+
+  /** Takes heads off `#pending` while they can be answered at once; returns whether to read on. */
+  #parseHeads(): boolean {
+    while (this.#state === HEAD && this.#pending.length > 0) {
+      const buf = this.#pending;
+      if (this.#parsedLength > 0 && !this.#mayBeComplete(buf)) return true;
+      const end = this.head.parse(buf, 0, buf.length);
+      if (end === INCOMPLETE) return this.#waitForHead(buf);
+      this.#parsedLength = 0;
+      if (end === FAILED) this.#refuseHead(buf);
+      else if (end > this.context.limits.headBytes) this.#refuseRaw(refusals.headTooLarge, buf);
+      else this.#onHead(buf, end);
+    }
+    return this.#readsOn();
+  }
+
+  /** While an answer is awaited reading goes on, so that a client that leaves is noticed; what it sends ahead is bounded. */
+  #readsOn(): boolean {
+    if (this.#state === BODY) return this.#exchange?.takesBody === true && !this.#exchange.isFull;
+    return this.#state !== WAIT || this.#pending.length < this.context.limits.headBytes;
+  }
+
+  /** An unfinished head is not parsed anew for each byte that trickles in: that would be quadratic. */
+  #mayBeComplete(buf: Buffer): boolean {
+    if (buf.length >= 2 * this.#parsedLength || buf.length > this.context.limits.headBytes) return true;
+    return buf.indexOf('\r\n\r\n', Math.max(0, this.#parsedLength - 3)) >= 0;
+  }
+
+  #waitForHead(buf: Buffer): boolean {
+    if (this.#parsedLength === 0) this.deadline = this.context.coarseNow() + this.context.limits.headMs;
+    this.#parsedLength = buf.length;
+    if (buf.length <= this.context.limits.headBytes) return true;
+    this.#parsedLength = 0;
+    this.#refuseRaw(refusals.headTooLarge, buf);
+    return this.#state === LINGER;
+  }
+
+  #onHead(buf: Buffer, end: number): void {
+    this.context.stats.requests++;
+    this.#pending = end === buf.length ? EMPTY : buf.subarray(end);
+    const result = this.#dialect.judge(this, this.head);
+    if (result === 'taken') return;
+    if ('refusal' in result) {
+      this.#refuse(result, !this.#canGoOn());
+      return;
+    }
+    this.#forward(result.caller, result.judged, buf, end);
+  }
+
+  #forward(caller: Caller, judged: Judged, buf: Buffer, end: number): void {
+    if (this.#isStopping) {
+      this.#refuse({ refusal: refusals.stopping, scope: judged.scope, facts: judged.facts, caller }, true);
+      return;
+    }
+    if (!this.context.audit.reserve()) {
+      // Nothing leaves without its record: a full log is a closed gate.
+      this.context.stats.faults++;
+      this.#respond(refusals.auditUnavailable, this.context.newId(), !this.#canGoOn());
+      return;
+    }
+    this.context.stats.allowed++;
+    this.record = { conn: this.#dialect.conn, caller };
+    this.deadline = Number.POSITIVE_INFINITY;
+    const exchange = new Exchange(this, judged);
+    this.#exchange = exchange;
+    this.#state = exchange.body.done ? WAIT : BODY;
+    const taken = exchange.start(buf, end, buf.length);
+    if (taken > 0) this.#pending = end + taken === buf.length ? EMPTY : buf.subarray(end + taken);
+    if (this.#state === BODY) this.#feedBody();
+  }
+
+  /** Moves received body bytes on; returns whether to read more. */
+  #feedBody(): boolean {
+    const exchange = this.#exchange;
+    if (exchange?.takesBody === true && this.#pending.length > 0) {
+      const buf = this.#pending;
+      const stop = exchange.onRequestBytes(buf, 0, buf.length);
+      if (stop < 0) return this.#readsOn();
+      this.#pending = stop === buf.length ? EMPTY : buf.subarray(stop);
+    }
+    if (exchange?.body.done === true && this.#state === BODY) this.#state = WAIT;
+    return this.#readsOn();
+  }
+
+  /** The connection can carry another request: nothing of a body is left unread. */
+  #canGoOn(): boolean {
+    return this.head.keepAlive && this.head.contentLength <= 0 && !this.head.chunked && !this.#isStopping;
+  }
+
+  #next(): void {
+    this.#state = HEAD;
+    this.record = { conn: this.#dialect.conn, caller: this.#dialect.caller ?? NOBODY };
+    this.deadline = this.context.coarseNow() + this.context.limits.idleMs;
+    if (this.#pending.length > 0 && !this.#parseHeads()) return;
+    this.wire.resume();
+  }
+
+  #refuseHead(buf: Buffer): void {
+    const failure = this.head.failure ?? {
+      status: 400,
+      code: 'request_line',
+      reason: 'The request could not be read.',
+    };
+    this.#refuseRaw(
+      deny(failure.status, failure.code, failure.reason, 'Send plain HTTP/1.1 as RFC 9112 writes it.'),
+      buf,
+    );
+  }
+
+  /** Bytes that are no request: recorded as they came, cut; the connection is over. */
+  #refuseRaw(refusal: Refusal, buf: Buffer): void {
+    this.context.stats.requests++;
+    this.#refuse(
+      { refusal, scope: this.#dialect.scope, facts: null, caller: this.#dialect.caller },
+      true,
+      buf.toString('latin1', 0, MAX_RAW),
+    );
+  }
+
+  #refuse(rejected: Rejection, close: boolean, raw: string | null = null): void {
+    const id = this.context.newId();
+    recordRefusal(this.context, this.#dialect.conn, rejected, { id, raw, head: raw === null ? this.head : null });
+    this.#respond(rejected.refusal, id, close);
+  }
+
+  #respond(refusal: Refusal, id: string, close: boolean): void {
+    this.wire.write(refusalResponse(refusal, id, { close, head: this.head.method === 'HEAD' && !close }));
+    if (close) this.#linger();
+    else if (this.#state !== HEAD) this.#next();
+  }
+
+  /** Ends the connection so that the answer is read before the reset an unread body would cause (RFC 9112 §9.6). */
+  #linger(): void {
+    this.#state = LINGER;
+    this.#pending = EMPTY;
+    this.deadline = this.context.coarseNow() + this.context.limits.lingerMs;
+    this.wire.socket.end();
+    this.wire.resume();
+  }
+}
+
+/** Records a refusal. A full log changes nothing about a refusal, so it is only dropped there, and counted by the log. */
+export function recordRefusal(
+  context: EgressContext,
+  conn: RequestRecord['conn'],
+  rejected: Rejection,
+  details: {
+    id: string;
+    raw: string | null;
+    head: RequestHead | null;
+    kind?: RequestRecord['kind'];
+    isAnswered?: boolean;
+  },
+): void {
+  const { refusal, scope, facts, caller } = rejected;
+  if (refusal.verdict === 'deny') context.stats.denied++;
+  else context.stats.faults++;
+  if (!context.audit.reserve()) return;
+  const { head } = details;
+  const request =
+    facts !== null
+      ? requestOf(facts, 0, context.redactor)
+      : head === null
+        ? null
+        : requestAsSent(head.method, scope, head.target(), context.redactor);
+  const generation: PolicyGeneration | null = caller?.policy.current ?? null;
+  context.audit.request(
+    makeRecord({
+      kind: details.kind ?? 'http.request',
+      id: details.id,
+      caller,
+      generation,
+      ...refusalRecord(refusal),
+      conn,
+      request,
+      raw: details.raw,
+      response:
+        details.isAnswered === false ? null : { status: refusal.status, bytes: 0, firstByteMs: 0, durationMs: 0 },
+    }),
+  );
+}
+
+/** Stands where no caller is known yet; it owns nothing and no policy. */
+const NOBODY: Caller = {
+  id: '',
+  info: { id: '', labels: {} },
+  policy: { name: '', current: null },
+  tokenHash: null,
+  pins: new Map(),
+  isSelfTest: false,
+  connections: 0,
+};
