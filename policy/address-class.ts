@@ -142,7 +142,8 @@ function embeddedIpv4({ words: [a, b, c, d] }: AddressV6): Address[] {
     const at48 = (low(b) * 65536 + ((c >>> 8) & 0xffff)) >>> 0;
     const at56 = ((b & 0xff) * 16777216 + (c & 0xffffff)) >>> 0;
     const at64 = ((c & 0xffffff) * 256 + (d >>> 24)) >>> 0;
-    found.push(at48, at56, at64, d);
+    // A zero is the padding of another length; the whole prefix is refused as reserved all the same.
+    found.push(...[at48, at56, at64, d].filter((value) => value !== 0));
   }
   if (a >>> 16 === 0x2002) {
     found.push((low(a) * 65536 + (b >>> 16)) >>> 0);

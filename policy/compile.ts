@@ -9,7 +9,7 @@ import { denyMethods, openMethods } from './methods.ts';
 import { type PathPattern, parsePathPattern } from './path-pattern.ts';
 import { foldQuery, parseQueryGlob, type QueryCondition } from './query-pattern.ts';
 import { denyPatterns } from './question.ts';
-import { connectAllowed, ruleDecision } from './refusals.ts';
+import { connectAllowed, examplesOf, ruleDecision } from './refusals.ts';
 import { ruleSetOf } from './rule-set.ts';
 import type { Canonical, CompiledCredential, CredentialSpec, PolicyDocument, Rule } from './types.ts';
 
@@ -202,11 +202,14 @@ function bucketsOf(drafts: ReadonlyMap<string, Draft>): ReadonlyMap<string, Buck
 
 function bucketOf({ rules, bindings }: Draft): Bucket {
   const withEffect = (effect: Rule['effect']): CompiledRule[] => rules.filter(({ rule }) => rule.effect === effect);
+  // TCP rules open nothing to a request that is judged as HTTP; their deny rules hold for it.
+  const ask = withEffect('ask').filter(({ rule }) => rule.protocol === 'http');
+  const allow = withEffect('allow').filter(({ rule }) => rule.protocol === 'http');
   return Object.freeze({
     deny: ruleSetOf(withEffect('deny')),
-    // TCP rules open nothing to a request that is judged as HTTP; their deny rules hold for it.
-    ask: ruleSetOf(withEffect('ask').filter(({ rule }) => rule.protocol === 'http')),
-    allow: ruleSetOf(withEffect('allow').filter(({ rule }) => rule.protocol === 'http')),
+    ask: ruleSetOf(ask),
+    allow: ruleSetOf(allow),
+    examples: examplesOf(allow),
     bindings,
   });
 }

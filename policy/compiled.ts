@@ -41,6 +41,8 @@ export interface Bucket {
   readonly deny: RuleSet;
   readonly ask: RuleSet;
   readonly allow: RuleSet;
+  /** What is allowed here, for hints. */
+  readonly examples: readonly string[];
   readonly bindings: readonly CompiledBinding[];
 }
 

@@ -85,7 +85,7 @@ function judge(policy: CompiledPolicy, facts: HttpFacts): Decision {
   }
   return facts.target.encodedSlash && isSlashTheOnlyFault(question)
     ? encodedSlash(policy, facts)
-    : defaultDenied(policy, facts);
+    : defaultDenied(policy, question);
 }
 
 function bucketAt(question: Question, index: number): Bucket {
@@ -191,7 +191,7 @@ function judgeConnect(policy: CompiledPolicy, destination: Destination, port: nu
   const mayOpen = openBuckets(question).some((bucket) =>
     [bucket.ask, bucket.allow].some((set) => set.rules.some((rule) => hasPort(rule, port))),
   );
-  return mayOpen ? policy.index.connectAllowed : connectDenied(policy, destination, port);
+  return mayOpen ? policy.index.connectAllowed : connectDenied(policy, destination, port, question);
 }
 
 const connectFacts: HttpFacts = {

@@ -1,8 +1,8 @@
 /** Decisions and their words: for people why, for the caller what to do. Query values never appear. */
 import { MAX_DECISIONS_PER_RULE, MAX_HINT_EXAMPLES, MAX_METHOD_LENGTH, MAX_REASON_PATH_LENGTH } from './bounds.ts';
 import type { CompiledPolicy, CompiledRule } from './compiled.ts';
-import { matchesDestination } from './destination.ts';
 import { isMethodToken } from './methods.ts';
+import type { Question } from './question.ts';
 import type {
   CompiledCredential,
   Decision,
@@ -91,66 +91,72 @@ export const noPolicy: Decision = Object.freeze({
   credentials: noCredentials,
 });
 
-/** A refusal without a rule whose words are put together only when somebody reads them: denying a flood stays cheap. */
-export function refusal(code: DecisionCode, words: () => { readonly reason: string; readonly hint: string }): Decision {
-  let made: { readonly reason: string; readonly hint: string } | undefined;
-  return {
-    verdict: 'deny',
-    code,
-    rule: null,
-    get reason() {
-      made ??= words();
-      return made.reason;
-    },
-    get hint() {
-      made ??= words();
-      return made.hint;
-    },
-    credentials: noCredentials,
-  };
+/** A refusal that no rule gave. Plain strings put together at once: cheaper than accessors, and they survive a spread. */
+function refusal(code: DecisionCode, reason: string, hint: string): Decision {
+  return { verdict: 'deny', code, rule: null, reason, hint, credentials: noCredentials };
 }
 
 export function neverName(name: string): Decision {
-  return refusal('never_list', () => ({
-    reason: `${name} is on the built-in never-list (loopback, cloud metadata, control plane), which no policy opens.`,
-    hint: 'Nothing can allow this name. Credentials come from the gateway, not from an instance metadata service.',
-  }));
+  return refusal(
+    'never_list',
+    `${name} is on the built-in never-list (loopback, cloud metadata, control plane), which no policy opens.`,
+    'Nothing can allow this name. Credentials come from the gateway, not from an instance metadata service.',
+  );
 }
 
 export function refusedAddress(code: 'never_list' | 'private_address', reason: string): Decision {
-  const hint =
+  return refusal(
+    code,
+    reason,
     code === 'private_address'
       ? 'Use a public destination, or ask the policy owner to list the block under allowPrivate and the address under cidrs.'
-      : 'Nothing can allow this address; use the public name of the service.';
-  return refusal(code, () => ({ reason, hint }));
+      : 'Nothing can allow this address; use the public name of the service.',
+  );
 }
 
-export function defaultDenied(policy: CompiledPolicy, facts: HttpFacts): Decision {
-  return refusal('default_denied', () => ({
-    reason: `No rule of policy ${policy.name} allows ${requestText(facts)}.`,
-    hint: allowedHint(policy, facts.destination),
-  }));
+/** `question` holds the buckets of the destination. */
+export function defaultDenied(policy: CompiledPolicy, question: Question): Decision {
+  const { facts } = question;
+  return refusal(
+    'default_denied',
+    `No rule of policy ${policy.name} allows ${requestText(facts)}.`,
+    allowedHint(policy, facts.destination, question),
+  );
 }
 
-export function connectDenied(policy: CompiledPolicy, destination: Destination, port: number): Decision {
-  return refusal('default_denied', () => ({
-    reason: `No rule of policy ${policy.name} allows any request to ${hostText(destination)}:${port}.`,
-    hint: allowedHint(policy, destination),
-  }));
+/** `question` holds the buckets of the destination. */
+export function connectDenied(
+  policy: CompiledPolicy,
+  destination: Destination,
+  port: number,
+  question: Question,
+): Decision {
+  return refusal(
+    'default_denied',
+    `No rule of policy ${policy.name} allows any request to ${hostText(destination)}:${port}.`,
+    allowedHint(policy, destination, question),
+  );
 }
 
 export function encodedSlash(policy: CompiledPolicy, facts: HttpFacts): Decision {
-  return refusal('encoded_slash', () => ({
-    reason: `The path of ${requestText(facts)} holds %2F, and no rule of policy ${policy.name} takes it in both of its readings.`,
-    hint: 'Send a plain slash, or ask the policy owner for encodedSlash: true on a rule whose paths match with %2F and with /.',
-  }));
+  return refusal(
+    'encoded_slash',
+    `The path of ${requestText(facts)} holds %2F, and no rule of policy ${policy.name} takes it in both of its readings.`,
+    'Send a plain slash, or ask the policy owner for encodedSlash: true on a rule whose paths match with %2F and with /.',
+  );
 }
 
 export function doubleEncoding(policy: CompiledPolicy, facts: HttpFacts): Decision {
-  return refusal('double_encoding', () => ({
-    reason: `The path of ${requestText(facts)} holds %25, and policy ${policy.name} has path rules or a credential for it.`,
-    hint: 'Send the path encoded once only; an encoded percent sign is refused where paths are judged.',
-  }));
+  return refusal(
+    'double_encoding',
+    `The path of ${requestText(facts)} holds %25, and policy ${policy.name} has path rules or a credential for it.`,
+    'Send the path encoded once only; an encoded percent sign is refused where paths are judged.',
+  );
+}
+
+/** What some rules of a bucket allow, at most MAX_HINT_EXAMPLES, for the hints of refusals. */
+export function examplesOf(rules: readonly CompiledRule[]): readonly string[] {
+  return rules.slice(0, MAX_HINT_EXAMPLES).flatMap(allowedTexts).slice(0, MAX_HINT_EXAMPLES);
 }
 
 /** Method, scheme, host, port and path of a request in one line; never its query. */
@@ -169,18 +175,19 @@ function hostText(destination: Destination): string {
   return destination.address.includes(':') ? `[${destination.address}]` : destination.address;
 }
 
-function allowedHint(policy: CompiledPolicy, destination: Destination): string {
+function allowedHint(policy: CompiledPolicy, destination: Destination, question: Question): string {
   const owner = ownerOf(policy.document);
-  const examples = policy.index.rules
-    .filter((rule) => !rule.isDeny && rule.rule.protocol === 'http' && matchesDestination(rule, destination))
-    .flatMap(allowedTexts);
-  if (examples.length === 0) {
-    const key = destination.kind === 'name' ? 'hosts' : 'cidrs';
-    return `${owner} can add a rule with ${key}: [${hostText(destination)}]; nothing is allowed for this host yet.`;
+  let shown = '';
+  for (let index = 0; index < question.openCount; index += 1) {
+    for (const example of question.buckets[index]?.examples ?? []) {
+      shown = shown === '' ? example : `${shown}, ${example}`;
+    }
   }
-  const shown = examples.slice(0, MAX_HINT_EXAMPLES).join(', ');
-  const more = examples.length > MAX_HINT_EXAMPLES ? `, and ${examples.length - MAX_HINT_EXAMPLES} more` : '';
-  return `Allowed for this host: ${shown}${more}. ${owner} can add to it.`;
+  if (shown !== '') {
+    return `Allowed for this host: ${shown}. ${owner} can add to it.`;
+  }
+  const key = destination.kind === 'name' ? 'hosts' : 'cidrs';
+  return `${owner} can add a rule with ${key}: [${hostText(destination)}]; nothing is allowed for this host yet.`;
 }
 
 function allowedTexts({ rule }: CompiledRule): string[] {
