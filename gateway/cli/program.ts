@@ -7,7 +7,10 @@ import { addCa } from './commands/ca.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addControlCommands } from './commands/control.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addGateway } from './commands/gateway.ts';
 import { addPolicy } from './commands/policy.ts';
+import { addRun } from './commands/run.ts';
+import { addUp } from './commands/up.ts';
 import { addVault } from './commands/vault.ts';
 import { withExamples } from './configuration.ts';
 
@@ -23,6 +26,9 @@ export function createProgram(cli: Cli): Command {
     .exitOverride()
     .showSuggestionAfterError()
     .configureOutput({ writeOut: (text) => cli.raw(text), writeErr: (text) => cli.note(text) });
+  addUp(program, cli);
+  addGateway(program, cli);
+  addRun(program, cli);
   addPolicy(program, cli);
   addVault(program, cli);
   addAudit(program, cli);
