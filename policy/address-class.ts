@@ -1,5 +1,14 @@
 /** What kind of address an address is, with every IPv4 hidden inside an IPv6 address taken out and judged too. */
-import { type Address, type AddressV6, type Cidr, cidrContains, parseCidr, readAddress } from './address.ts';
+import {
+  type Address,
+  type AddressV6,
+  type Cidr,
+  cidrContains,
+  maskAddress,
+  parseCidr,
+  readAddress,
+  sameAddress,
+} from './address.ts';
 import type { AddressClass } from './types.ts';
 
 /**
@@ -103,6 +112,14 @@ const tableV4: readonly ClassRow[] = [
   ...rows('private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10']),
 ];
 
+/** The rows that concern each first octet: for most addresses none. */
+const rowsByOctet: readonly (readonly ClassRow[])[] = Array.from({ length: 256 }, (_, octet) =>
+  tableV4.filter(([, { base, prefix }]) => {
+    const first = maskAddress({ family: 4, value: octet * 2 ** 24 }, Math.min(prefix, 8));
+    return sameAddress(first, maskAddress(base, Math.min(prefix, 8)));
+  }),
+);
+
 const tableV6: readonly ClassRow[] = [
   // AWS keeps all its instance services in fd00:ec2::/32; GCP; Scaleway; Oracle.
   ...rows('metadata', ['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:42::42/128', 'fd00:c1::a9fe:a9fe/128']),
@@ -121,7 +138,7 @@ const tableV6: readonly ClassRow[] = [
 
 function tableClass(address: Address): AddressClass {
   if (address.family === 4) {
-    return tableV4.find(([, cidr]) => cidrContains(cidr, address))?.[0] ?? 'public';
+    return rowsByOctet[address.value >>> 24]?.find(([, cidr]) => cidrContains(cidr, address))?.[0] ?? 'public';
   }
   // Only 2000::/3 is allocated as global unicast; what the table does not name is not the Internet.
   return tableV6.find(([, cidr]) => cidrContains(cidr, address))?.[0] ?? 'reserved';

@@ -111,7 +111,8 @@ function refuseLabel(label: string): CanonicalFailure | null {
 
 /**
  * Beyond RFC 3492: the text must be what IDNA (UTS 46) would have produced it from. NFKC and lower case reject what it maps
- * away (full-width letters, ligatures, upper case); controls, spaces and a leading combining mark have no place in a name.
+ * away (full-width letters, ligatures, upper case); controls, spaces, unassigned code points and
+ * a leading combining mark have no place in a name. The joiners U+200C and U+200D have, in some scripts.
  */
 function isValidALabel(label: string): boolean {
   const text = decodePunycode(label.slice(4));
@@ -121,7 +122,7 @@ function isValidALabel(label: string): boolean {
   return (
     text.normalize('NFKC') === text &&
     text.toLowerCase() === text &&
-    !/^\p{M}|[\p{Cc}\p{Co}\p{Z}\u202a-\u202e\u2060-\u206f\ufeff\u00ad\u200b\u200e\u200f]/u.test(text)
+    !/^\p{M}|[\p{Cc}\p{Cn}\p{Co}\p{Cs}\p{Z}]|(?![\u200c\u200d])\p{Cf}/u.test(text)
   );
 }
 
