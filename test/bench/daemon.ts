@@ -18,6 +18,8 @@ export interface DaemonOptions {
 
 export interface Daemon {
   readonly pid: number;
+  /** The last it has written to stdout and stderr. */
+  said(): string;
   /** Ends the whole tree; may be called twice. */
   stop(): Promise<void>;
 }
@@ -44,9 +46,10 @@ export async function startDaemon(program: string, args: readonly string[], opti
     await untilListening(child, options.port);
   } catch (cause) {
     await stop();
-    throw new Error(`Cannot start ${program}: ${tail().trim() || 'it said nothing'}`, { cause });
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`Cannot start ${program}: ${why}. Output: ${tail().trim() || 'none'}`, { cause });
   }
-  return { pid: child.pid ?? 0, stop };
+  return { pid: child.pid ?? 0, said: tail, stop };
 }
 
 /** `spawn`, pinned to one CPU where taskset is there. taskset execs, so the pid is the program's own. */
@@ -96,10 +99,11 @@ async function untilListening(child: ChildProcess, port: number): Promise<void> 
   });
   for (const end = Date.now() + READY_TIMEOUT_MS; Date.now() < end; await delay(POLL_MS)) {
     if (failure !== null) throw failure;
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`It ended (${child.exitCode})`);
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`it ended (${child.exitCode ?? child.signalCode})`);
     if (await canConnect(port)) return;
   }
-  throw new Error(`It did not listen on port ${port} within ${READY_TIMEOUT_MS} ms`);
+  throw new Error(`it did not listen on port ${port} within ${READY_TIMEOUT_MS} ms`);
 }
 
 function canConnect(port: number): Promise<boolean> {

@@ -126,8 +126,9 @@ async function startOne(peer: Peer, dir: string, context: PeerContext, helpers: 
   const running = await peer.start(own, context);
   const wrong = await checkTarget(running.access, helpers.origin, peer.isFloor === true);
   if (wrong.length > 0) {
+    const said = running.said().trim();
     await running.stop();
-    throw new Error(`it does not do the job: ${wrong.join('; ')}`);
+    throw new Error(`it does not do the job: ${wrong.join('; ')}${said === '' ? '' : `\n${said}`}`);
   }
   const spec: TargetSpec = { name: peer.name, access: running.access, pid: running.pid };
   await helpers.loadgen.call('target', spec);

@@ -11,6 +11,7 @@ export const direct: Peer = {
   start: async (_dir, context) => ({
     access: { kind: 'sni', port: context.originPort, hostPort: 443, caPem: readPem(context.pki.originCa.cert) },
     pid: null,
+    said: () => '',
     stop: async () => {},
   }),
 };

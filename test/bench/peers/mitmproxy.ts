@@ -52,7 +52,7 @@ async function startMitmproxy(dir: string, context: PeerContext): Promise<Runnin
   });
   const caPem = readPem(interceptCa.cert);
   const access = { kind: 'connect', port, hostPort: 443, caPem, proxyAuthorization: null } as const;
-  return { access, pid: daemon.pid, stop: daemon.stop };
+  return { access, ...daemon };
 }
 
 /** Names are sent to the origin by address, as the gateway's pinned upstreams are; the certificate is checked by name all the same. */

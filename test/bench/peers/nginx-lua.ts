@@ -42,7 +42,7 @@ async function startNginx(dir: string, context: PeerContext, isPooled: boolean):
     undo: context.undo,
   });
   const caPem = readPem(context.pki.interceptCa.cert);
-  return { access: { kind: 'sni', port, hostPort: 443, caPem }, pid: daemon.pid, stop: daemon.stop };
+  return { access: { kind: 'sni', port, hostPort: 443, caPem }, ...daemon };
 }
 
 /** A Lua table from host to its rule; the header value is built once, here. */

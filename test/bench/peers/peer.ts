@@ -19,6 +19,8 @@ export interface RunningPeer {
   readonly access: Access;
   /** Root of its process tree; null = no process of its own. */
   readonly pid: number | null;
+  /** The last it has written to stdout and stderr, for the message of a failed check. */
+  said(): string;
   /** Ends it; may be called twice. */
   stop(): Promise<void>;
 }

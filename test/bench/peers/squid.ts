@@ -46,7 +46,7 @@ async function startSquid(dir: string, context: PeerContext): Promise<RunningPee
   });
   const caPem = readPem(context.pki.interceptCa.cert);
   const access = { kind: 'connect', port, hostPort: context.originPort, caPem, proxyAuthorization: null } as const;
-  return { access, pid: daemon.pid, stop: daemon.stop };
+  return { access, ...daemon };
 }
 
 /** One line a shape, not one a host: 3,000 `http_access` lines would be walked one by one, which nobody would run. */
