@@ -21,7 +21,7 @@ export interface EgressOptions {
   readonly json: boolean;
   /** Fetch missing peers from Debian first; needs root. */
   readonly install?: boolean;
-  /** Default 12, about 90 seconds with all targets. */
+  /** Default 12, about 2 minutes with all targets. */
   readonly rounds?: number;
   /** Length of one burst; default 1. */
   readonly seconds?: number;
@@ -34,7 +34,8 @@ export interface EgressOptions {
 }
 
 const ALL: readonly Peer[] = [direct, nginxLua, nginxLuaUnpooled, squid, mitmproxy, sallyport];
-const WARM_UP_MS = 400;
+/** Warm-up of each target at each number of connections: compilers, caches and pools settle in requests, not in seconds. */
+const WARM_UP = { burstMs: 500, requests: 20_000, maxBursts: 10 } as const;
 
 /** A target that did not take part, and why. */
 interface Absent {
@@ -134,7 +135,7 @@ async function startOne(peer: Peer, dir: string, context: PeerContext, helpers: 
   await helpers.loadgen.call('target', spec);
 }
 
-/** One warm-up burst each, then the rounds; the order turns by one each round, so nobody always follows the same neighbour. */
+/** A warm-up each, then the rounds; the order turns by one each round, so nobody always follows the same neighbour. */
 async function rotate(
   names: readonly string[],
   connections: number,
@@ -143,7 +144,7 @@ async function rotate(
 ): Promise<readonly Round[]> {
   const burst = (target: string, durationMs: number) =>
     loadgen.call<BurstResult>('burst', { target, connections, durationMs });
-  for (const name of names) await burst(name, WARM_UP_MS);
+  for (const name of names) await warmUp((durationMs) => burst(name, durationMs));
   const rounds: Round[] = [];
   for (let round = 0; round < method.rounds; round++) {
     progress(`${connections} connections: round ${round + 1} of ${method.rounds}`);
@@ -155,6 +156,12 @@ async function rotate(
     rounds.push(results);
   }
   return rounds;
+}
+
+async function warmUp(burst: (durationMs: number) => Promise<BurstResult>): Promise<void> {
+  for (let done = 0, bursts = 0; done < WARM_UP.requests && bursts < WARM_UP.maxBursts; bursts++) {
+    done += (await burst(WARM_UP.burstMs)).requests;
+  }
 }
 
 function progress(text: string): void {
