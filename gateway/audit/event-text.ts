@@ -1,6 +1,6 @@
 /** The generic serialiser of rare records: any plain value to bounded canonical text. */
 import { asciiLine, maxJsonDepth } from './canonical.ts';
-import { cleanText, textLimits } from './request-text.ts';
+import { cleanText, textLimits } from './clean-record.ts';
 import type { EventRecord } from './types.ts';
 
 /** Members of one object or array that are kept. A policy reload lists its problems; a hundred say enough. */
@@ -32,7 +32,7 @@ function same(text: string): string {
 }
 
 function boundedJson(value: unknown, redact: (text: string) => string, depth: number): string {
-  if (typeof value === 'string') return JSON.stringify(cleanText(redact(value), textLimits.path));
+  if (typeof value === 'string') return JSON.stringify(cleanText(value, textLimits.path, redact));
   if (typeof value === 'boolean') return String(value);
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : 'null';
   if (typeof value === 'bigint') return JSON.stringify(String(value));
@@ -52,7 +52,7 @@ function boundedObject(value: object, redact: (text: string) => string, depth: n
   const members = new Map<string, string>();
   const entries = Object.entries(value).filter(([, member]) => member !== undefined && typeof member !== 'function');
   for (const [key, member] of entries.slice(0, maxMembers)) {
-    members.set(cleanText(redact(key), textLimits.other), boundedJson(member, redact, depth + 1));
+    members.set(cleanText(key, textLimits.other, redact), boundedJson(member, redact, depth + 1));
   }
   if (entries.length > maxMembers) members.set('[cut]', String(entries.length - maxMembers));
   return `{${[...members.keys()]

@@ -5,4 +5,11 @@ export { auditRecordSchema } from './schema.ts';
 export { type AuditSigner, createAuditSigner, generateAuditKey } from './signer.ts';
 export { type TailOptions, tailAudit } from './tail.ts';
 export { createUlid, isUlid } from './ulid.ts';
-export { type AuditGap, type FirstBad, type VerifyOptions, type VerifyReport, verifyAudit } from './verify.ts';
+export {
+  type AuditGap,
+  type FirstBad,
+  parseHead,
+  type VerifyOptions,
+  type VerifyReport,
+  verifyAudit,
+} from './verify.ts';

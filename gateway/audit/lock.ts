@@ -36,7 +36,12 @@ export class DirectoryLock {
    * the one that lost the file must stop writing.
    */
   isHeld(): boolean {
-    return statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode;
+    try {
+      return statSync(this.#path).ino === this.#inode;
+    } catch {
+      // Gone, or not to be looked at: either way it cannot be relied on.
+      return false;
+    }
   }
 
   /** Removes the lock file if it is ours; later calls do nothing. */

@@ -3,19 +3,14 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../errors.ts';
 import type { AuditConfig } from '../types.ts';
-import { asciiLine } from './canonical.ts';
-import { AuditClock } from './clock.ts';
-import { type EventFields, eventFields } from './event-text.ts';
-import { auditFileName, auditNames, type OpenAuditFile, openAuditFile } from './files.ts';
+import { Chain } from './chain.ts';
+import { auditNames, type OpenAuditFile, openAuditFile } from './files.ts';
 import { HighWater } from './high-water.ts';
 import { DirectoryLock } from './lock.ts';
-import { sha256Hex } from './record-line.ts';
 import { type ChainEnd, recoverEnd } from './recover.ts';
-import { cleanText, RequestText, textLimits } from './request-text.ts';
-import { type AuditSigner, checkpointMessage } from './signer.ts';
+import type { AuditSigner } from './signer.ts';
 import { Spool } from './spool.ts';
 import type { AuditSink, EventRecord, RequestRecord } from './types.ts';
-import { createUlid } from './ulid.ts';
 
 export interface AuditLogOptions {
   readonly dir: string;
@@ -59,20 +54,9 @@ export class AuditLog implements AuditSink {
   readonly #lock: DirectoryLock;
   readonly #highWater: HighWater;
   readonly #spool: Spool;
-  readonly #clock: AuditClock;
-  readonly #text: RequestText;
-  readonly #ulid: () => string;
-  readonly #node: string;
-  readonly #nodeText: string;
+  readonly #chain: Chain;
   readonly #checkpointTimer: NodeJS.Timeout;
   readonly #maxQueued: number;
-  #seq: number;
-  #hash: string;
-  #file: string | null;
-  readonly #openedSeq: number;
-  /** Up to here the chain is signed, as far as this writer knows. */
-  #signedSeq: number;
-  #checkpointSeq: number;
   #reserved = 0;
   #dropped = 0;
   #droppedTold = 0;
@@ -114,18 +98,6 @@ export class AuditLog implements AuditSink {
     this.#lock = lock;
     this.#highWater = highWater;
     this.#maxQueued = options.config.maxQueued;
-    this.#clock = new AuditClock(options.now);
-    this.#node = cleanText(options.node, textLimits.other);
-    this.#nodeText = JSON.stringify(this.#node);
-    this.#text = new RequestText(this.#node, options.redact);
-    this.#ulid = createUlid(options.now);
-    // Without any file the numbers go on behind the high-water mark, so that none is ever given out twice.
-    this.#seq = end.last?.seq ?? highWater.value;
-    this.#hash = end.lastHash;
-    this.#file = end.file;
-    this.#openedSeq = this.#seq;
-    this.#signedSeq = this.#seq;
-    this.#checkpointSeq = this.#seq;
     const { fsync, checkpointEveryMs } = options.config;
     this.#spool = new Spool(
       {
@@ -138,13 +110,21 @@ export class AuditLog implements AuditSink {
       end.file ?? '',
       end.sizeBytes,
     );
+    const { dir, node, signer, now, redact } = options;
+    // Without any file the numbers go on behind the high-water mark, so that none is ever given out twice.
+    const start = { seq: end.last?.seq ?? highWater.value, hash: end.lastHash, file: end.file };
+    this.#chain = new Chain(
+      { dir, node, signer, now, redact, rotateBytes: options.config.rotateBytes },
+      this.#spool,
+      start,
+    );
     this.#checkpointTimer = setInterval(() => this.#tick(), checkpointEveryMs);
     this.#checkpointTimer.unref();
   }
 
   reserve(): boolean {
     if (!this.#isOpen || !this.#spool.isHealthy) return false;
-    const seq = this.#seq + this.#reserved;
+    const seq = this.#chain.seq + this.#reserved;
     if (this.#reserved + this.#spool.records >= this.#maxQueued || this.#spool.bytes >= maxQueuedBytes) return false;
     if (seq >= this.#highWater.value && !this.#grant(seq)) return false;
     this.#reserved++;
@@ -162,10 +142,7 @@ export class AuditLog implements AuditSink {
       return;
     }
     try {
-      const text = this.#text;
-      text.build(record, { seq: this.#seq + 1, time: this.#clock.text(), prev: this.#hash });
-      this.#add(text.head, text.tail, text.isAscii);
-      this.#rotateIfFull();
+      this.#chain.request(record);
     } catch {
       // A record that is not what its type says must not take the request path down: it is counted and told.
       this.#dropped++;
@@ -199,75 +176,35 @@ export class AuditLog implements AuditSink {
   status(): AuditStatus {
     const { isHealthy, failure, records } = this.#spool;
     return {
-      seq: this.#seq,
-      hash: this.#hash,
+      seq: this.#chain.seq,
+      hash: this.#chain.hash,
       queued: this.#reserved + records,
       healthy: this.#isOpen && isHealthy,
       failure: this.#isLockLost ? 'lock lost' : failure,
-      file: this.#file,
+      file: this.#chain.file,
       droppedSinceStart: this.#dropped,
     };
   }
 
-  #add(head: string, tail: string, isAscii: boolean): void {
-    if (this.#file === null) {
-      this.#file = join(this.#options.dir, auditFileName(this.#seq + 1));
-      this.#spool.startFile(this.#file);
-    }
-    this.#seq++;
-    if (isAscii) {
-      this.#hash = this.#spool.appendHashed(head, tail);
-    } else {
-      this.#hash = sha256Hex(head + tail);
-      this.#spool.append(asciiLine(`${head}"hash":"${this.#hash}",${tail}`));
-    }
-  }
-
-  /** The checkpoint is the file's last record; the next record opens a new file and carries the chain over. */
-  #rotateIfFull(): void {
-    if (this.#spool.position < this.#options.config.rotateBytes) return;
-    this.#checkpoint(false);
-    this.#file = null;
-  }
-
   #addEvent(record: EventRecord): void {
-    if (this.#seq + this.#reserved >= this.#highWater.value) this.#grant(this.#seq + this.#reserved);
-    this.#addFields(eventFields(record, this.#options.redact));
-    this.#rotateIfFull();
-  }
-
-  #addFields(fields: EventFields): void {
-    if (!fields.has('id')) fields.set('id', `"${this.#ulid()}"`);
-    fields.set('node', this.#nodeText);
-    fields.set('prev', `"${this.#hash}"`);
-    fields.set('seq', String(this.#seq + 1));
-    fields.set('time', `"${this.#clock.text()}"`);
-    fields.set('v', '1');
-    const names = [...fields.keys()].sort();
-    const member = (name: string): string => `"${name}":${fields.get(name)}`;
-    const head = `{${names
-      .filter((name) => name < 'hash')
-      .map((name) => `${member(name)},`)
-      .join('')}`;
-    const tail = `${names
-      .filter((name) => name > 'hash')
-      .map(member)
-      .join(',')}}`;
-    this.#add(head, tail, printableAscii.test(head) && printableAscii.test(tail));
+    this.#grantOne();
+    this.#chain.event(record);
   }
 
   #checkpoint(closing: boolean): void {
-    const signer = this.#options.signer;
-    const claim = { fromSeq: this.#signedSeq + 1, toSeq: this.#seq, hash: this.#hash, closing };
-    const signature = signer.sign(checkpointMessage({ node: this.#node, ...claim })).toString('base64');
-    this.#addFields(eventFields({ kind: 'audit.checkpoint', detail: { ...claim, keyId: signer.keyId, signature } }));
-    this.#signedSeq = claim.toSeq;
-    this.#checkpointSeq = this.#seq;
+    this.#grantOne();
+    this.#chain.checkpoint(closing);
   }
 
   #tick(): void {
     this.#checkLock();
-    if (this.#spool.isHealthy && this.#isOpen && this.#seq > this.#checkpointSeq) this.#checkpoint(false);
+    if (this.#spool.isHealthy && this.#isOpen && this.#chain.isUnsigned) this.#checkpoint(false);
+  }
+
+  /** For a record without a reservation; it is written even if the mark cannot be. */
+  #grantOne(): void {
+    const seq = this.#chain.seq + this.#reserved;
+    if (seq >= this.#highWater.value) this.#grant(seq);
   }
 
   #grant(seq: number): boolean {
@@ -308,21 +245,14 @@ export class AuditLog implements AuditSink {
   async #recordRecovery(end: ChainEnd): Promise<void> {
     const lastSeq = end.last?.seq ?? 0;
     const highWater = this.#highWater.value;
-    const isClean = end.torn === null && !this.#lock.wasStale && highWater === lastSeq && isClosing(end);
+    const isClean = end.torn.length === 0 && !this.#lock.wasStale && highWater === lastSeq && isClosing(end);
     if (isClean) return;
     this.#gap('unclean shutdown', {
       // Below the last record the mark itself was lost with the power: then nothing bounds the loss.
       atMost: highWater >= lastSeq ? highWater - lastSeq : null,
       lastSeq,
       rebooted: this.#lock.rebooted,
-      ...(end.torn === null
-        ? {}
-        : {
-            tornBytes: end.torn.bytes,
-            tornLines: end.torn.lines,
-            tornSha256: end.torn.sha256,
-            tornFile: end.torn.file,
-          }),
+      torn: end.torn,
     });
     this.#checkpoint(false);
     await this.#spool.flush();
@@ -331,17 +261,15 @@ export class AuditLog implements AuditSink {
   async #close(): Promise<void> {
     clearInterval(this.#checkpointTimer);
     this.#tellDropped();
-    if (!this.#isLockLost && this.#seq > this.#openedSeq) this.#checkpoint(true);
+    if (!this.#isLockLost && this.#chain.isUsed) this.#checkpoint(true);
     const isWritten = await this.#spool.close();
-    if (isWritten && this.#checkLock()) this.#highWater.set(this.#seq);
+    if (isWritten && this.#checkLock()) this.#highWater.set(this.#chain.seq);
     this.#highWater.close();
     this.#lock.release();
     if (!isWritten)
       throw new GatewayError('GATEWAY_AUDIT_FAILED', `Cannot close audit log: ${this.#spool.failure ?? 'sync failed'}`);
   }
 }
-
-const printableAscii = /^[\x20-\x7e]*$/;
 
 /** The last record is the checkpoint of an orderly close, or there is none. */
 function isClosing({ last }: ChainEnd): boolean {

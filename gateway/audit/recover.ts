@@ -14,8 +14,8 @@ export interface ChainEnd {
   /** Null when there is no record at all. */
   readonly last: StoredRecord | null;
   readonly lastHash: string;
-  /** What stood behind the last good record and was moved to a file of its own. */
-  readonly torn: TornTail | null;
+  /** What stood behind the last good record and was moved to files of its own: one, or two when a new file was begun in vain. */
+  readonly torn: readonly TornTail[];
 }
 
 export interface TornTail {
@@ -34,10 +34,10 @@ export interface TornTail {
  */
 export async function recoverEnd(dir: string): Promise<ChainEnd> {
   const files = await listAuditFiles(dir);
-  let torn: TornTail | null = null;
+  const torn: TornTail[] = [];
   for (let newest = files.pop(); newest !== undefined; newest = files.pop()) {
     const end = await findEnd(newest.path);
-    if (end.sizeBytes > end.goodBytes) torn = await putAside(dir, newest.path, end.goodBytes, torn);
+    if (end.sizeBytes > end.goodBytes) torn.push(await putAside(dir, newest.path, end.goodBytes));
     if (end.last !== null) {
       return { file: newest.path, sizeBytes: end.goodBytes, last: end.last, lastHash: end.last.hash, torn };
     }
@@ -103,7 +103,7 @@ async function readRange(handle: FileHandle, from: number, length: number): Prom
   return bytes.subarray(0, done);
 }
 
-async function putAside(dir: string, path: string, goodBytes: number, before: TornTail | null): Promise<TornTail> {
+async function putAside(dir: string, path: string, goodBytes: number): Promise<TornTail> {
   const handle = await open(path, 'r+');
   try {
     const { size } = await handle.stat();
@@ -114,10 +114,7 @@ async function putAside(dir: string, path: string, goodBytes: number, before: To
     await rename(join(dir, `${file}.part`), join(dir, file));
     await handle.truncate(goodBytes);
     await handle.sync();
-    const lines = countNewlines(bytes);
-    // Two files with torn tails: a new file was begun in vain. The earlier bytes are named, the counts add up.
-    if (before !== null) return { bytes: before.bytes + bytes.length, lines: before.lines + lines, sha256, file };
-    return { bytes: bytes.length, lines, sha256, file };
+    return { bytes: bytes.length, lines: countNewlines(bytes), sha256, file };
   } finally {
     await handle.close();
   }

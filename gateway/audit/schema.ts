@@ -124,10 +124,11 @@ const gapDetail = {
     dropped: { ...count, description: 'Exact count of lost records.' },
     lastSeq: count,
     rebooted: { type: 'boolean' },
-    tornBytes: count,
-    tornLines: count,
-    tornSha256: sha256,
-    tornFile: text,
+    torn: {
+      description: 'Bytes behind the last good record, and the file that keeps them.',
+      type: 'array',
+      items: object({ bytes: count, lines: count, sha256, file: text }),
+    },
   },
 };
 

@@ -1,8 +1,8 @@
 /** Groups lines into blocks and writes them in order, retrying for as long as the disk refuses. */
 import * as crypto from 'node:crypto';
-import { dirname } from 'node:path';
 import { GatewayError } from '../errors.ts';
-import { type AuditFile, type OpenAuditFile, syncDirectory } from './files.ts';
+import type { OpenAuditFile } from './files.ts';
+import { type Block, LogFiles } from './log-files.ts';
 import { sha256Hex } from './record-line.ts';
 
 export interface SpoolOptions {
@@ -27,14 +27,6 @@ export const retryMs = { first: 50, last: 2000 } as const;
 /** Attempts that `close` still makes on a disk that refuses. */
 export const closeAttempts = 3;
 
-interface Block {
-  readonly path: string;
-  readonly position: number;
-  bytes: Buffer;
-  used: number;
-  records: number;
-}
-
 interface Waiter {
   readonly block: Block;
   readonly resolve: () => void;
@@ -55,8 +47,7 @@ export class Spool {
   #filling: Block | null = null;
   #path: string;
   #position: number;
-  #file: AuditFile | null = null;
-  #filePath = '';
+  readonly #files: LogFiles;
   #spare: Buffer | null = null;
   #isRunning = false;
   #isAbandoned = false;
@@ -67,12 +58,12 @@ export class Spool {
   #immediate: NodeJS.Immediate | undefined;
   #retry: { timer: NodeJS.Timeout; wake: () => void } | null = null;
   readonly #syncTimer: NodeJS.Timeout | undefined;
-  #unsynced = 0;
   #isSyncDue = false;
   #idle: (() => void)[] = [];
 
   constructor(options: SpoolOptions, path: string, position: number) {
     this.#options = options;
+    this.#files = new LogFiles(options.open, options.fsync);
     this.#path = path;
     this.#position = position;
     if (options.fsync !== 'interval') return;
@@ -137,7 +128,7 @@ export class Spool {
     this.#wake();
     if (this.#isRunning) await new Promise<void>((resolve) => this.#idle.push(resolve));
     const isWritten = this.#pending.length === 0;
-    const isClosed = await this.#closeFile().then(
+    const isClosed = await this.#files.close().then(
       () => true,
       () => false,
     );
@@ -191,7 +182,7 @@ export class Spool {
   }
 
   #syncSoon(): void {
-    if (this.#unsynced === 0) return;
+    if (this.#files.unsynced === 0) return;
     this.#isSyncDue = true;
     this.#start();
   }
@@ -204,14 +195,10 @@ export class Spool {
 
   async #run(): Promise<void> {
     while (this.#attemptsLeft > 0) {
+      if (this.#isSyncDue) await this.#sync();
       const block = this.#pending[0];
-      if (block !== undefined) {
-        if (await this.#writeRetrying(block)) this.#done(block);
-      } else if (this.#isSyncDue) {
-        await this.#syncInterval();
-      } else {
-        break;
-      }
+      if (block === undefined) break;
+      if (await this.#writeRetrying(block)) this.#done(block);
     }
     this.#isRunning = false;
     for (const resolve of this.#idle.splice(0)) resolve();
@@ -221,12 +208,11 @@ export class Spool {
     this.#pending.shift();
     this.records -= block.records;
     this.bytes -= block.used;
-    if (this.#options.fsync !== 'always') this.#unsynced += block.records;
     if (block.bytes.length === blockBytes) this.#spare = block.bytes;
     const settled = this.#waiters.filter((waiter) => waiter.block === block);
     this.#waiters = this.#waiters.filter((waiter) => waiter.block !== block);
     for (const waiter of settled) waiter.resolve();
-    if (this.isHealthy) return;
+    if (this.isHealthy || this.#isAbandoned) return;
     this.isHealthy = true;
     this.failure = null;
     this.#options.onRecovered();
@@ -237,7 +223,7 @@ export class Spool {
     for (let delayMs: number = retryMs.first; ; delayMs = Math.min(delayMs * 2, retryMs.last)) {
       if (this.#attemptsLeft <= 0) return false;
       try {
-        await this.#write(block);
+        await this.#files.write(block);
         return true;
       } catch (error) {
         this.#fail(error);
@@ -247,47 +233,15 @@ export class Spool {
     }
   }
 
-  async #write(block: Block): Promise<void> {
-    const file = await this.#open(block.path);
-    let done = 0;
-    // A retry starts over at the same position: the same bytes land on the same place.
-    while (done < block.used) {
-      const written = await file.write(block.bytes, done, block.used - done, block.position + done);
-      if (written <= 0) throw Object.assign(new Error('nothing written'), { code: 'ENOSPC' });
-      done += written;
-    }
-    if (this.#options.fsync === 'always') await file.sync();
-  }
-
-  async #open(path: string): Promise<AuditFile> {
-    if (this.#file !== null && this.#filePath === path) return this.#file;
-    await this.#closeFile();
-    const file = await this.#options.open(path);
-    this.#file = file;
-    this.#filePath = path;
-    if (this.#options.fsync !== 'never') await syncDirectory(dirname(path));
-    return file;
-  }
-
-  async #closeFile(): Promise<void> {
-    const file = this.#file;
-    if (file === null) return;
-    if (this.#options.fsync !== 'never') await file.sync();
-    this.#unsynced = 0;
-    this.#file = null;
-    await file.close();
-  }
-
-  async #syncInterval(): Promise<void> {
+  async #sync(): Promise<void> {
     this.#isSyncDue = false;
-    const records = this.#unsynced;
     this.#options.onSync();
     try {
-      await this.#file?.sync();
-      this.#unsynced -= records;
+      await this.#files.sync();
     } catch (error) {
       // After a failed sync the kernel may have dropped the pages and the next sync would claim success: it must be said.
-      this.#unsynced = 0;
+      const records = this.#files.unsynced;
+      this.#files.unsynced = 0;
       this.#fail(error);
       this.#options.onSyncLost(records);
     }

@@ -1,7 +1,7 @@
 /** Verifies a log from its files alone, in constant memory. */
 import type { KeyObject } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { GatewayError } from '../errors.ts';
 import { auditNames, firstSeqOf, genesisHash, listAuditFiles } from './files.ts';
@@ -79,6 +79,12 @@ export async function verifyAudit(options: VerifyOptions): Promise<VerifyReport>
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unexpected';
     throw new GatewayError('GATEWAY_AUDIT_FAILED', `Cannot verify audit log: ${code}`, { cause });
   }
+}
+
+/** Reads `seq:hash` as a person hands it to `--expect-head`. Null when it is not that. */
+export function parseHead(text: string): { seq: number; hash: string } | null {
+  const match = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text);
+  return match === null ? null : { seq: Number(match[1]), hash: match[2] ?? '' };
 }
 
 /** Gaps listed in a report; a log with more needs the log itself. */
@@ -222,7 +228,11 @@ function members(value: unknown): Record<string, unknown> {
 }
 
 async function sourceFiles(source: VerifyOptions['source']): Promise<string[]> {
-  if ('dir' in source) return (await listAuditFiles(source.dir)).map((file) => file.path);
+  if ('dir' in source) {
+    // A mistyped directory must not pass as an empty, good log.
+    await access(source.dir);
+    return (await listAuditFiles(source.dir)).map((file) => file.path);
+  }
   // Names are zero-padded: sorting by name is sorting by seq. Other names keep the order they were given in.
   const isNamed = source.files.every((path) => firstSeqOf(basename(path)) !== null);
   return isNamed

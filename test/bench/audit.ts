@@ -117,6 +117,8 @@ class Baseline {
   }
 }
 
+/** Kept-alive connections, as the gateway holds them. */
+const conns = Array.from({ length: 16 }, (_, i) => connection(50_000 + i));
 const sandbox = { id: 'sandbox-7', labels: { team: 'research', app: 'agent' } };
 const policy = { name: 'default', digest: 'd'.repeat(64), generation: 3 };
 const credential = { name: 'github', version: '4', slots: ['authorization'] };
@@ -131,7 +133,7 @@ function sample(id: string, index: number): RequestRecord {
     rule: 'github-read',
     code: 'allowed',
     reason: 'rule github-read allows GET api.github.example',
-    conn: { via: 'connect', src: '127.0.0.1:50123', sni: 'api.github.example', alpn: 'http/1.1', tls: 'TLSv1.3' },
+    conn: conns[index % conns.length] ?? connection(0),
     request: {
       method: 'GET',
       scheme: 'https',
@@ -147,6 +149,10 @@ function sample(id: string, index: number): RequestRecord {
     credential,
     redactions: 0,
   };
+}
+
+function connection(port: number): RequestRecord['conn'] {
+  return { via: 'connect', src: `127.0.0.1:${port}`, sni: 'api.github.example', alpn: 'http/1.1', tls: 'TLSv1.3' };
 }
 
 function total(usage: NodeJS.CpuUsage): number {

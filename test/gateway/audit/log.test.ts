@@ -263,6 +263,22 @@ test('request() counts and tells instead of throwing when a record is not what i
   t.like(report.gaps[0], { reason: 'records dropped', dropped: 1 });
 });
 
+test('AuditLog goes on without the signature, and says so, when the signer fails', async (t) => {
+  const dir = await tempDir(t);
+  const broken = {
+    ...signer,
+    sign: () => {
+      throw new Error('no key');
+    },
+  };
+  const log = await openLog(dir, { signer: broken, config: { rotateBytes: 5_000 } });
+  t.true(writeMany(log, 20));
+  await log.close();
+  const report = await verifyAudit({ source: { dir } });
+  t.like(report, { ok: true, signedUpTo: null, checkpoints: 0 });
+  t.is(report.gaps[0]?.reason, 'checkpoint not signed');
+});
+
 test('AuditLog redacts known secrets when they come in requests and events', async (t) => {
   const dir = await tempDir(t);
   const log = await openLog(dir, { redact: (text) => text.replaceAll('hunter2', '[redacted:pw]') });

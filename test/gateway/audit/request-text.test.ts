@@ -1,9 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { asciiLine, canonicalJson } from '../../../gateway/audit/canonical.ts';
+import { cleanText, textLimits } from '../../../gateway/audit/clean-record.ts';
 import { eventFields } from '../../../gateway/audit/event-text.ts';
 import { maxLineBytes } from '../../../gateway/audit/files.ts';
-import { cleanText, RequestText, textLimits } from '../../../gateway/audit/request-text.ts';
+import { RequestText } from '../../../gateway/audit/request-text.ts';
 import type { RequestRecord } from '../../../gateway/audit/types.ts';
 import { record } from './fixture.ts';
 
@@ -112,12 +113,19 @@ test('RequestText equals the generic canonical form byte for byte when strings a
   );
 });
 
+test('RequestText leaves no half of a secret when the cut would go through it', (t) => {
+  const redact = (text: string): string => text.replaceAll('s3cr3t-token', '[redacted:k]');
+  const from = record({ reason: `${'r'.repeat(textLimits.reason - 6)}s3cr3t-token` });
+  t.false(build(from, redact).text.includes('s3cr3t'));
+});
+
 test('RequestText stays canonical when one writer sees changing and repeated objects', (t) => {
   const writer = new RequestText('n1');
   const odd = { id: 's\u2028', labels: { k: '\u0000' } };
   const plain = { id: 's', labels: {} };
+  const conn = { via: 'connect', src: 'unix', sni: 'caf\u00e9"', alpn: null, tls: null } as const;
   for (const sandbox of [odd, plain, odd, odd, null, plain]) {
-    const from = record({ sandbox });
+    const from = record(sandbox === plain ? { sandbox } : { sandbox, conn });
     writer.build(from, chain);
     t.is(writer.head + writer.tail, generic(from));
     t.is(writer.isAscii, /^[\x20-\x7e]*$/.test(generic(from)));

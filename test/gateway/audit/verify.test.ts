@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
 import { asciiLine, canonicalJson } from '../../../gateway/audit/canonical.ts';
-import { createAuditSigner, generateAuditKey, verifyAudit } from '../../../gateway/audit/index.ts';
+import { createAuditSigner, generateAuditKey, parseHead, verifyAudit } from '../../../gateway/audit/index.ts';
 import { readRecordLine, sha256Hex } from '../../../gateway/audit/record-line.ts';
 import { checkpointMessage } from '../../../gateway/audit/signer.ts';
 import { GatewayError } from '../../../gateway/errors.ts';
@@ -139,13 +139,31 @@ test('verifyAudit() notices a cut-off tail only when the expected head is given'
   t.like((await verifyAudit({ source: { dir }, expectHead: { seq: 3, hash: 'f'.repeat(64) } })).firstBad, { line: 3 });
 });
 
+test('parseHead() reads a head when it is seq:hash, and nothing else', (t) => {
+  const hash = 'a'.repeat(64);
+  t.deepEqual(parseHead(`12:${hash}`), { seq: 12, hash });
+  for (const bad of [
+    `0:${hash}`,
+    `12:${hash}0`,
+    `12:${'A'.repeat(64)}`,
+    ` 12:${hash}`,
+    `1e3:${hash}`,
+    `99999999999999999:${hash}`,
+    '',
+  ]) {
+    t.is(parseHead(bad), null, bad);
+  }
+});
+
 test('verifyAudit() reads a log that is being written', async (t) => {
   const dir = await tempDir(t);
   const log = await openLog(dir);
   writeMany(log, 40);
   await log.flush();
   writeMany(log, 40);
-  t.like(await verifyAudit({ source: { dir }, publicKeyPem }), { ok: true, unsignedTail: 40, signedUpTo: null });
+  const report = await verifyAudit({ source: { dir }, publicKeyPem });
+  t.like(report, { ok: true, signedUpTo: null, unsignedTail: report.records });
+  t.true(report.records >= 40 && report.records <= 80);
   await log.close();
 });
 
@@ -166,6 +184,7 @@ test('verifyAudit() throws its own error when the key or the files cannot be rea
   const dir = await tempDir(t);
   await t.throwsAsync(verifyAudit({ source: { dir }, publicKeyPem: 'rubbish' }), { instanceOf: GatewayError });
   await t.throwsAsync(verifyAudit({ source: { files: [join(dir, 'missing')] } }), { instanceOf: GatewayError });
+  await t.throwsAsync(verifyAudit({ source: { dir: join(dir, 'missing') } }), { instanceOf: GatewayError });
   t.like(await verifyAudit({ source: { dir } }), { ok: true, records: 0, head: null });
 });
 
