@@ -24,6 +24,7 @@ export function childEnvironment(input: ChildEnvironmentInput): Record<string, s
     kept[name.toLowerCase()] = input.attached.proxyUrl;
   }
   for (const name of caNames) kept[name] = input.attached.caBundlePath;
+  for (const name of caNamesWhereSet) if (kept[name] !== undefined) kept[name] = input.attached.caBundlePath;
   return { ...kept, NO_PROXY: '', no_proxy: '', NODE_USE_ENV_PROXY: '1', ...input.attached.environment };
 }
 
@@ -40,6 +41,16 @@ const caNames = [
   'CARGO_HTTP_CAINFO',
   'AWS_CA_BUNDLE',
   'DENO_CERT',
+] as const;
+
+/** Set by nobody but a user who has such a tool: then its list must hold our CA too. */
+const caNamesWhereSet = [
+  'CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE',
+  'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
+  'HTTPLIB2_CA_CERTS',
+  'NIX_SSL_CERT_FILE',
+  'NPM_CONFIG_CAFILE',
+  'npm_config_cafile',
 ] as const;
 
 /** SALLYPORT_HOME, a passphrase, … : of no use to the command, and the home is where the vault is. */

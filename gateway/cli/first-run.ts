@@ -1,7 +1,7 @@
 /** What a home needs before a gateway can live in it; made when absent, never changed when there. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { createKeyFile, type KeySource, Vault } from '../../vault/index.ts';
+import type { KeySource } from '../../vault/index.ts';
 import type { GatewayConfig } from '../types.ts';
 import { starterPolicy } from './starter-policy.ts';
 
@@ -18,6 +18,7 @@ export async function prepareHome(config: GatewayConfig, key: KeySource): Promis
 /** Makes the vault and, for a file key, the key. A vault that is there is left alone, also when its key is missing. */
 export async function makeVault(config: GatewayConfig, key: KeySource, made: string[]): Promise<void> {
   if (existsSync(config.vault.file)) return;
+  const { createKeyFile, Vault } = await import('../../vault/index.ts');
   if (key.kind === 'file' && !existsSync(key.path)) {
     makeFolder(dirname(key.path), made);
     await createKeyFile(key.path);

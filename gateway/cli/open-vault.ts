@@ -1,5 +1,5 @@
 /** The vault as commands take it: its key from the file, the environment or a prompt. */
-import { type KeySource, Vault } from '../../vault/index.ts';
+import type { KeySource, Vault } from '../../vault/index.ts';
 import { GatewayError } from '../errors.ts';
 import type { GatewayConfig, VaultKeyConfig } from '../types.ts';
 import type { Cli } from './cli.ts';
@@ -27,6 +27,7 @@ export function withKeySource(cli: Cli, config: GatewayConfig): GatewayConfig {
 
 /** Opens the sealed file for one action and wipes its keys afterwards. */
 export async function withVault<T>(cli: Cli, config: GatewayConfig, use: (vault: Vault) => T | Promise<T>): Promise<T> {
+  const { Vault } = await import('../../vault/index.ts');
   const vault = await Vault.open({ file: config.vault.file, key: keySource(cli, config.vault.key) });
   try {
     return await use(vault);

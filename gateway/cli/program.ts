@@ -1,4 +1,7 @@
-/** The tree of commands. */
+/**
+ * The tree of commands. A command imports what is heavy (gateway, vault, HTTP) only when it runs: completion, help and
+ * `policy check` in a hook should answer at once.
+ */
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';

@@ -1,7 +1,7 @@
 /** `ca`: the interception authority's certificate, for trust stores. Its key never leaves the vault. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { InterceptionCa, type Vault } from '../../../vault/index.ts';
+import type { InterceptionCa, Vault } from '../../../vault/index.ts';
 import { type Cli, GOOD } from '../cli.ts';
 import { type ConfigOptions, readConfig, withConfigOptions, withExamples, withJson } from '../configuration.ts';
 import { prepareHome } from '../first-run.ts';
@@ -68,5 +68,6 @@ async function openCa(cli: Cli, options: CaOptions): Promise<InterceptionCa> {
   if (!existsSync(config.vault.file)) {
     for (const line of await prepareHome(config, keySource(cli, config.vault.key))) cli.note(line);
   }
+  const { InterceptionCa } = await import('../../../vault/index.ts');
   return withVault(cli, config, (vault: Vault) => InterceptionCa.open({ store: vault }));
 }

@@ -1,6 +1,6 @@
 /** `status`, `reload` and `selftest`: what is asked of a running gateway. */
 import type { Command } from 'commander';
-import { type ControlClient, controlClient, type GatewayStatus, type SelftestReport } from '../../api/index.ts';
+import type { ControlClient, GatewayStatus, SelftestReport } from '../../api/index.ts';
 import { type Cli, type ExitCode, FINDINGS, GOOD } from '../cli.ts';
 import { type ConfigOptions, readConfig, withConfigOptions, withExamples, withJson } from '../configuration.ts';
 
@@ -96,6 +96,7 @@ async function withGateway(
   options: ConfigOptions,
   use: (gateway: ControlClient) => Promise<ExitCode>,
 ): Promise<ExitCode> {
+  const { controlClient } = await import('../../api/control-client.ts');
   const client = controlClient(readConfig(cli, options).api.socket);
   try {
     return await use(client);

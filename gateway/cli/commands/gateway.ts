@@ -5,7 +5,7 @@ import { type ConfigOptions, readConfig, withConfigOptions, withExamples } from 
 import { prepareHome } from '../first-run.ts';
 import { keySource, withKeySource } from '../open-vault.ts';
 import { guardProcess, processFacts } from '../process-hygiene.ts';
-import { type Serving, serve } from '../serve.ts';
+import type { Serving } from '../serve.ts';
 import { untilStopped } from '../until-stopped.ts';
 
 export interface ServeOptions extends ConfigOptions {
@@ -24,6 +24,7 @@ export function addGateway(program: Command, cli: Cli): void {
         guardProcess(processFacts(cli.env), { unsafeDebug: options.unsafeDebug === true });
         const config = withKeySource(cli, readConfig(cli, options));
         for (const line of await prepareHome(config, keySource(cli, config.vault.key))) cli.note(line);
+        const { serve } = await import('../serve.ts');
         const serving = await serve(config);
         for (const line of listeningLines(serving)) cli.note(line);
         await untilStopped({ onHangup: () => void reloadAndSay(cli, serving) });

@@ -1,6 +1,7 @@
 /** `run`: a command with an identity of its own whose proxy and trust settings point at the gateway. */
 import type { Command } from 'commander';
-import { type AttachedSandbox, controlClient, probeSocket } from '../../api/index.ts';
+import { probeSocket } from '../../api/claim-socket.ts';
+import type { AttachedSandbox } from '../../api/index.ts';
 import type { GatewayConfig } from '../../types.ts';
 import { childEnvironment } from '../child-environment.ts';
 import { type Cli, type ExitCode, UsageError } from '../cli.ts';
@@ -8,7 +9,6 @@ import { type ConfigOptions, readConfig, withConfigOptions, withExamples } from 
 import { policyDocuments } from '../policy-files.ts';
 import { runChild } from '../run-child.ts';
 import { secretNames } from '../secret-names.ts';
-import { startEphemeral } from '../start-ephemeral.ts';
 
 interface RunOptions extends ConfigOptions {
   readonly policy?: string;
@@ -63,6 +63,7 @@ async function openSession(cli: Cli, config: GatewayConfig, options: RunOptions)
   const file = options.policy !== undefined && isFile(options.policy) ? options.policy : null;
   // A running gateway takes policies from its own folder only, so a file needs a gateway for this command alone.
   if (file === null && (await probeSocket(config.api.socket)) === 'live') return joinRunning(config, labels);
+  const { startEphemeral } = await import('../start-ephemeral.ts');
   const ephemeral = await startEphemeral(cli, config, file);
   try {
     const policy = ephemeral.policy;
@@ -79,6 +80,7 @@ async function openSession(cli: Cli, config: GatewayConfig, options: RunOptions)
 }
 
 async function joinRunning(config: GatewayConfig, labels: Record<string, string>): Promise<Session> {
+  const { controlClient } = await import('../../api/control-client.ts');
   const client = controlClient(config.api.socket);
   try {
     const attached = await client.attach({ policy: config.policies.default, labels });

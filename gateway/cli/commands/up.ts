@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { loadConfig } from '../../config/index.ts';
-import { type DemoStep, prepareDemonstration } from '../../selftest/demo.ts';
+import type { DemoStep } from '../../selftest/demo.ts';
 import type { GatewayConfig } from '../../types.ts';
 import { type Cli, COULD_NOT_RUN, type ExitCode, FINDINGS, GOOD } from '../cli.ts';
 import { ConfigRefused, readConfig, withExamples, withJson } from '../configuration.ts';
@@ -12,7 +12,7 @@ import { checksText, examine, isFit } from '../doctor/index.ts';
 import { prepareHome } from '../first-run.ts';
 import { keySource, withKeySource } from '../open-vault.ts';
 import { guardProcess, processFacts } from '../process-hygiene.ts';
-import { type Serving, serve } from '../serve.ts';
+import type { Serving } from '../serve.ts';
 import { untilStopped } from '../until-stopped.ts';
 import { selftestText } from './control.ts';
 import { listeningLines, reloadAndSay, type ServeOptions, withServeOptions } from './gateway.ts';
@@ -53,6 +53,7 @@ async function up(cli: Cli, options: UpOptions): Promise<ExitCode> {
   if (!isFit(checks)) return COULD_NOT_RUN;
   const made = await prepareHome(config, keySource(cli, config.vault.key));
   if (made.length > 0) cli.out(`first run\n${indent(made.join('\n'))}`);
+  const { serve } = await import('../serve.ts');
   const serving = await serve(config);
   try {
     cli.out(`gateway\n${indent(listeningLines(serving).join('\n'))}`);
@@ -105,6 +106,8 @@ async function check(cli: Cli, asJson: boolean): Promise<ExitCode> {
 async function demonstrate(cli: Cli, config: GatewayConfig, say: (text: string) => void) {
   const key = keySource(cli, config.vault.key);
   await prepareHome(config, key);
+  const { prepareDemonstration } = await import('../../selftest/demo.ts');
+  const { serve } = await import('../serve.ts');
   const demonstration = await prepareDemonstration(config, key);
   const steps: DemoStep[] = [];
   const onStep = (step: DemoStep): void => {

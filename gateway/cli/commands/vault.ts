@@ -1,6 +1,6 @@
 /** `vault`: secrets at rest. A value comes from a pipe or a hidden prompt, never from the command line, and is never printed. */
 import type { Command } from 'commander';
-import { isSecretName, MAX_VALUE_BYTES, type SecretInfo } from '../../../vault/index.ts';
+import type { SecretInfo } from '../../../vault/index.ts';
 
 import { type Cli, FINDINGS, GOOD, UsageError } from '../cli.ts';
 import { type ConfigOptions, readConfig, withConfigOptions, withExamples, withJson } from '../configuration.ts';
@@ -60,7 +60,8 @@ function addSet(vault: Command, cli: Cli): void {
     .allowExcessArguments()
     .action(
       cli.action(async (name: string, options: VaultOptions, self: Command) => {
-        refuseValues(name, self.args);
+        const { isSecretName, MAX_VALUE_BYTES } = await import('../../../vault/index.ts');
+        refuseValues(self.args, isSecretName(name));
         const config = readConfig(cli, options);
         const info = await withVault(cli, config, async (open) => {
           const value = await readValue(cli, 'the value', MAX_VALUE_BYTES);
@@ -83,8 +84,8 @@ function addSet(vault: Command, cli: Cli): void {
 }
 
 /** A value on the command line is in the shell's history and in every process list. */
-function refuseValues(name: string, args: readonly string[]): void {
-  if (args.length === 1 && isSecretName(name)) return;
+function refuseValues(args: readonly string[], isName: boolean): void {
+  if (args.length === 1 && isName) return;
   const message =
     args.length > 1
       ? 'Cannot take a value from the command line: it would be in the shell history and in process lists'

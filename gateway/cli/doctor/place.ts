@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
-import { probeSocket } from '../../api/index.ts';
+import { probeSocket } from '../../api/claim-socket.ts';
 import type { GatewayConfig, ListenAddress } from '../../types.ts';
 import { type Check, missing, ok } from './check.ts';
 
