@@ -56,6 +56,8 @@ export interface GatewayOptions {
   readonly limits?: Partial<EgressLimits>;
   readonly resolve?: Resolve;
   readonly wireMode?: WireMode;
+  /** Folder of its sockets and CA bundle; default `run` in the home. Two gateways of one home need two. */
+  readonly runDir?: string;
   /** Lines of the gateway's own log; default stderr. */
   readonly writeLog?: (line: string) => void;
 }
@@ -374,7 +376,7 @@ class RunningGateway implements Gateway {
   }
 
   get #runDir(): string {
-    return join(this.#config.home, 'run');
+    return this.#options.runDir ?? join(this.#config.home, 'run');
   }
 
   get #bundlePath(): string {

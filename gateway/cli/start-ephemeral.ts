@@ -27,7 +27,10 @@ export interface Ephemeral {
  */
 export async function startEphemeral(cli: Cli, config: GatewayConfig, file: string | null): Promise<Ephemeral> {
   guardProcess(processFacts(cli.env), { unsafeDebug: false });
-  const undo: (() => void)[] = [];
+  const undo: (() => void | Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const step of undo.splice(0).toReversed()) await step();
+  };
   try {
     const policies = file === null ? config.policies : folderOf(file, undo);
     const own = withKeySource(cli, {
@@ -38,28 +41,36 @@ export async function startEphemeral(cli: Cli, config: GatewayConfig, file: stri
       callers: [],
     });
     for (const line of await prepareHome(own, keySource(cli, own.vault.key))) cli.note(`sallyport: ${line}`);
-    const gateway = await startWithAudit(cli, own);
-    const close = async (): Promise<void> => {
-      await gateway.close();
-      for (const step of undo.splice(0)) step();
-    };
+    // Not the home's own: a gateway running there would lose its CA bundle when this one ends.
+    const gateway = await startWithAudit(cli, own, temporaryFolder(undo));
+    undo.push(() => gateway.close());
+    const { refusing } = gateway.status();
+    if (refusing !== null) {
+      throw new GatewayError('GATEWAY_SELFTEST_FAILED', `Cannot run: the boundary self-test failed: ${refusing}`);
+    }
     return { gateway, policy: policies.default, policyDir: policies.dir, close };
   } catch (error) {
-    for (const step of undo) step();
+    await close();
     throw error;
   }
 }
 
 /** One audit folder has one writer; a second command at the same time writes one of its own, and says where. */
-async function startWithAudit(cli: Cli, config: GatewayConfig): Promise<Gateway> {
+async function startWithAudit(cli: Cli, config: GatewayConfig, runDir: string): Promise<Gateway> {
   try {
-    return await startGateway(config);
+    return await startGateway(config, { runDir });
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'GATEWAY_AUDIT_LOCKED') throw error;
     const dir = `${config.audit.dir}-run-${createUlid()()}`;
     cli.note(`sallyport: another process writes ${config.audit.dir}; this run is recorded in ${dir}`);
-    return await startGateway({ ...config, audit: { ...config.audit, dir } });
+    return await startGateway({ ...config, audit: { ...config.audit, dir } }, { runDir });
   }
+}
+
+function temporaryFolder(undo: (() => void)[]): string {
+  const dir = mkdtempSync(join(tmpdir(), 'sallyport-run-'));
+  undo.push(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
 }
 
 /** The gateway takes policies from a folder by name: a private one that holds just this file. */
@@ -67,8 +78,7 @@ function folderOf(file: string, undo: (() => void)[]): GatewayConfig['policies']
   const source = readPolicy(file);
   const loaded = loadPolicy(source, { file });
   if (!loaded.ok) throw new UsageError(`Cannot use the policy:\n${formatProblems(loaded.problems)}`);
-  const dir = mkdtempSync(join(tmpdir(), 'sallyport-run-'));
-  undo.push(() => rmSync(dir, { recursive: true, force: true }));
+  const dir = temporaryFolder(undo);
   // The bytes that were judged, not whatever the file holds by now.
   writeFileSync(join(dir, `${loaded.document.name}.yaml`), source, { mode: 0o600 });
   return { dir, default: loaded.document.name };
