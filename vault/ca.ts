@@ -1,23 +1,25 @@
 /** The interception authority: signs one short-lived leaf per destination so that the gateway can read what a sandbox sends. */
-import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomBytes, type X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import {
-  authoritySubject,
-  buildAuthority,
-  buildLeaf,
-  type Issuer,
-  type SubjectKey,
-  subjectKeyOf,
-} from './certificate.ts';
+import { authoritySubject, buildLeaf, type Issuer, type SubjectKey, subjectKeyOf } from './certificate.ts';
 import { VaultError } from './errors.ts';
+import {
+  commonNameOf,
+  type NewAuthority,
+  packNewAuthority,
+  randomSerial,
+  unpackAuthority,
+} from './packed-authority.ts';
 import { toPem } from './pem.ts';
 import type { SealedPurpose } from './purposes.ts';
 import type { Leaf } from './types.ts';
 
-/** Where the authority's key is kept: the sealed file, or anything else with the same two doors. */
+/** Where the authority's key is kept: the sealed file, or anything else with the same doors. */
 export interface CaStore {
   seal(purpose: SealedPurpose, name: string, bytes: Buffer): Promise<void>;
+  /** What is sealed, or what `make` gives, sealed now: the same bytes for all who ask at once. */
+  obtain(purpose: SealedPurpose, name: string, make: () => Buffer): Promise<Buffer>;
   unseal(purpose: SealedPurpose, name: string): Buffer;
 }
 
@@ -46,12 +48,8 @@ export const LEAF_LIFETIME_MS = 7 * DAY_MS;
 export const LEAF_RENEW_BEFORE_MS = 2 * DAY_MS;
 /** About 40 KiB each; more distinct hosts than that within one leaf lifetime evict the least recently used. */
 export const MAX_SECURE_CONTEXTS = 2_000;
-/** 16 bytes, above the 64 bits of randomness that the Baseline Requirements ask for. */
-const SERIAL_BYTES = 16;
 /** OpenSSL's ticket key: 16 name, 16 HMAC, 16 AES. */
 const TICKET_KEY_BYTES = 48;
-/** X.520 ub-common-name, without controls. */
-const COMMON_NAME = /^[^\x00-\x1f\x7f]{1,64}$/u;
 const MAX_NAME_CHARS = 253;
 const CANONICAL_NAME = /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/;
 const STORE_PURPOSE = 'interception-ca';
@@ -95,31 +93,13 @@ export class InterceptionCa {
    * @throws VaultError `VAULT_NAME_MALFORMED` and what the store throws
    */
   static async create(options: CaCreateOptions = {}): Promise<InterceptionCa> {
-    const { store, now = Date.now } = options;
-    const commonName = options.commonName ?? `Sallyport interception ${randomBytes(4).toString('hex')}`;
-    if (!COMMON_NAME.test(commonName)) {
-      throw new VaultError(
-        'VAULT_NAME_MALFORMED',
-        'Cannot create an authority: the common name needs 1..64 characters',
-      );
-    }
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const notBefore = new Date(now() - BACKDATE_MS);
-    const notAfter = new Date(now() + CA_LIFETIME_MS);
-    const certificate = buildAuthority({
-      commonName,
-      serial: randomSerial(),
-      subjectKey: subjectKeyOf(publicKey),
-      privateKey,
-      notBefore,
-      notAfter,
-    });
-    if (store !== undefined) {
-      const packed = pack(privateKey.export({ format: 'der', type: 'pkcs8' }), certificate);
-      await store.seal(STORE_PURPOSE, STORE_NAME, packed);
+    const packed = packNewAuthority(requestOf(options));
+    try {
+      await options.store?.seal(STORE_PURPOSE, STORE_NAME, packed);
+      return InterceptionCa.#fromPacked(packed, options.now);
+    } finally {
       packed.fill(0);
     }
-    return new InterceptionCa(new X509Certificate(certificate), privateKey, now);
   }
 
   /**
@@ -127,25 +107,31 @@ export class InterceptionCa {
    * @throws VaultError `VAULT_SECRET_MISSING` (none there yet), `VAULT_CA_CORRUPT`, `VAULT_CA_EXPIRED`
    */
   static load(options: CaOptions & { readonly store: CaStore }): InterceptionCa {
-    const { store, now = Date.now } = options;
-    const packed = store.unseal(STORE_PURPOSE, STORE_NAME);
+    const packed = options.store.unseal(STORE_PURPOSE, STORE_NAME);
     try {
-      const { certificate, privateKey } = unpack(packed);
-      if (now() >= new Date(certificate.validTo).getTime()) throw expired(certificate.validTo);
-      return new InterceptionCa(certificate, privateKey, now);
+      return InterceptionCa.#fromPacked(packed, options.now);
     } finally {
       packed.fill(0);
     }
   }
 
-  /** {@link load}, or {@link create} when the store has none. */
+  /**
+   * The authority that the store holds, made now if there is none; gateways that start at once get the same one.
+   * @throws VaultError like {@link create} and {@link load}
+   */
   static async open(options: CaCreateOptions & { readonly store: CaStore }): Promise<InterceptionCa> {
+    const packed = await options.store.obtain(STORE_PURPOSE, STORE_NAME, () => packNewAuthority(requestOf(options)));
     try {
-      return InterceptionCa.load(options);
-    } catch (error) {
-      if (error instanceof VaultError && error.code === 'VAULT_SECRET_MISSING') return InterceptionCa.create(options);
-      throw error;
+      return InterceptionCa.#fromPacked(packed, options.now);
+    } finally {
+      packed.fill(0);
     }
+  }
+
+  static #fromPacked(packed: Buffer, now: () => number = Date.now): InterceptionCa {
+    const { certificate, privateKey } = unpackAuthority(packed);
+    if (now() >= new Date(certificate.validTo).getTime()) throw expired(certificate.validTo);
+    return new InterceptionCa(certificate, privateKey, now);
   }
 
   /** Contexts held now; at most {@link MAX_SECURE_CONTEXTS}. */
@@ -238,53 +224,16 @@ interface CachedContext {
   readonly renewAtMs: number;
 }
 
+function requestOf(options: CaCreateOptions): NewAuthority {
+  const now = (options.now ?? Date.now)();
+  const { commonName } = options;
+  const validity = { notBefore: new Date(now - BACKDATE_MS), notAfter: new Date(now + CA_LIFETIME_MS) };
+  return commonName === undefined ? validity : { ...validity, commonName };
+}
+
 function isDestination(text: string): boolean {
   if (isIP(text) !== 0) return !text.includes('%');
   return text.length <= MAX_NAME_CHARS && CANONICAL_NAME.test(text);
-}
-
-/** Positive and of full length: top bit clear, the next one set (RFC 5280 section 4.1.2.2). */
-function randomSerial(): Buffer {
-  const serial = randomBytes(SERIAL_BYTES);
-  serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40;
-  return serial;
-}
-
-/** The legacy object gives the name decoded; the `subject` text would be escaped. Anything but one name is not ours. */
-function commonNameOf(certificate: X509Certificate): string {
-  const { CN } = certificate.toLegacyObject().subject;
-  return typeof CN === 'string' ? CN : '';
-}
-
-/** Key length (u16), PKCS #8 key, certificate. */
-function pack(key: Buffer, certificate: Buffer): Buffer {
-  const length = Buffer.alloc(2);
-  length.writeUInt16BE(key.length);
-  const packed = Buffer.concat([length, key, certificate]);
-  key.fill(0);
-  return packed;
-}
-
-function unpack(packed: Buffer): { certificate: X509Certificate; privateKey: KeyObject } {
-  try {
-    const end = 2 + packed.readUInt16BE(0);
-    const privateKey = createPrivateKey({ key: packed.subarray(2, end), format: 'der', type: 'pkcs8' });
-    const certificate = new X509Certificate(packed.subarray(end));
-    checkAuthority(certificate, privateKey);
-    return { certificate, privateKey };
-  } catch (cause) {
-    throw new VaultError('VAULT_CA_CORRUPT', 'Cannot load the authority: key and certificate do not read or agree', {
-      cause,
-    });
-  }
-}
-
-/** The sealed file is authenticated already; this catches a record written by something that is not us. */
-function checkAuthority(certificate: X509Certificate, privateKey: KeyObject): void {
-  const isOurs = certificate.ca && certificate.checkPrivateKey(privateKey) && certificate.verify(certificate.publicKey);
-  if (!isOurs) throw new Error('not a self-signed authority of this key');
-  // Leaves name the authority by this subject, built anew: it has to be the one in the certificate.
-  if (!certificate.raw.includes(authoritySubject(commonNameOf(certificate)))) throw new Error('not a subject of ours');
 }
 
 function expired(at: string): VaultError {

@@ -1,15 +1,18 @@
 /** What a sealed file holds, and how it is sealed and opened as a whole. */
 import { createHash } from 'node:crypto';
+import { VaultError } from './errors.ts';
 import { isPurpose, type Purpose } from './purposes.ts';
 import {
   corrupt,
   encodeHeader,
   encodeSealedFile,
+  parseSealedFile,
   type SealedFile,
   type SealedHeader,
   type SealedPart,
 } from './sealed-file.ts';
 import { NONCE_BYTES } from './sodium.ts';
+import { readStoredFile } from './stored-file.ts';
 import type { RecordPlace, VaultKeys } from './vault-keys.ts';
 
 /** One version of one secret, still sealed. */
@@ -72,6 +75,19 @@ export function openContents(file: SealedFile, keys: VaultKeys): Contents {
   const records = file.records.map((part, at) => parseEntry(entries[at], part));
   if (new Set(records.map(placeKey)).size !== records.length) throw corrupt('two records claim one place');
   return { generation, records };
+}
+
+/**
+ * Reads, checks and opens the file at `path`.
+ * @throws VaultError `VAULT_FILE_MISSING`, `VAULT_FILE_CORRUPT`, `VAULT_KEY_WRONG`, `VAULT_SOURCE_UNAVAILABLE`
+ */
+export function readContents(path: string, keys: VaultKeys): { contents: Contents; stamp: string } {
+  const { bytes, stamp } = readStoredFile(path);
+  const file = parseSealedFile(bytes);
+  if (!keys.opens(file.header.keyId)) {
+    throw new VaultError('VAULT_KEY_WRONG', `Cannot open the sealed file ${path}: it was sealed under another key`);
+  }
+  return { contents: openContents(file, keys), stamp };
 }
 
 function parseEntry(entry: unknown, part: SealedPart): StoredRecord {

@@ -35,6 +35,16 @@ const MAX_KEY_FILE_BYTES = 128;
 /** Anything that group or others may do with the file. */
 const WIDER_THAN_OWNER = 0o077;
 
+/**
+ * How a new sealed file gets its master key from this kind of source.
+ * @throws VaultError `VAULT_KEY_MALFORMED` when the cost is out of bounds
+ */
+export function newDerivation(kind: KeySource['kind'], cost: ScryptCost, salt: () => Buffer): KeyDerivation {
+  if (kind === 'file') return { kind };
+  if (isScryptCostInBounds(cost)) return { kind: 'scrypt', cost, salt: salt() };
+  throw new VaultError('VAULT_KEY_MALFORMED', 'Cannot create the sealed file: the scrypt cost is out of bounds');
+}
+
 export function isScryptCostInBounds(cost: ScryptCost): boolean {
   const { log2N, r, p } = cost;
   if (log2N < MIN_LOG2_N || log2N > MAX_LOG2_N || r < 1 || r > MAX_R || p < 1 || p > MAX_P) return false;

@@ -6,8 +6,8 @@ import { acquireWriteLock } from './write-lock.ts';
 
 export interface Commit {
   readonly mustBeNew: boolean;
-  /** The new bytes of the file; runs under the lock. */
-  readonly change: () => Buffer;
+  /** The new bytes of the file, undefined = leave it as it is; runs under the lock. */
+  readonly change: () => Buffer | undefined;
 }
 
 /** @throws VaultError `VAULT_FILE_EXISTS`, `VAULT_WRITE_FAILED`, and what `change` throws */
@@ -17,10 +17,13 @@ export async function lockedCommit(path: string, { mustBeNew, change }: Commit):
     if (mustBeNew && exists(path)) {
       throw new VaultError('VAULT_FILE_EXISTS', `Cannot create the sealed file ${path}: it is there already`);
     }
-    await durableWrite(path, change(), { mayCommit: lock.isHeld });
+    const bytes = change();
+    if (bytes !== undefined) await durableWrite(path, bytes, { mayCommit: lock.isHeld });
   } catch (cause) {
     if (cause instanceof VaultError) throw cause;
-    throw new VaultError('VAULT_WRITE_FAILED', `Cannot write the sealed file ${path}: nothing was changed`, { cause });
+    throw new VaultError('VAULT_WRITE_FAILED', `Cannot write the sealed file ${path}: the write did not end well`, {
+      cause,
+    });
   } finally {
     lock.release();
   }

@@ -125,7 +125,8 @@ async function readCached(path: string, handle: FileHandle, cache: Map<string, C
   if (cached?.identity === identity) return Buffer.from(cached.value);
   const value = stripNewline(await readBounded(path, handle));
   if (value.length === 0) throw new VaultError('VAULT_SECRET_MALFORMED', `Cannot read file:${path}: it is empty`);
-  cache.set(path, { identity, value });
+  // Beyond the bound a file is simply read each time.
+  if (cache.has(path) || cache.size < MAX_REFERENCES) cache.set(path, { identity, value });
   return Buffer.from(value);
 }
 

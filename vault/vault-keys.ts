@@ -1,8 +1,10 @@
 /** The key hierarchy: master key → one key a purpose → one key a record. */
 import { timingSafeEqual } from 'node:crypto';
+import { type KeyDerivation, masterKey } from './key-source.ts';
 import { type Purpose, purposeNumbers } from './purposes.ts';
 import { corrupt, KEY_ID_BYTES, type SealedPart } from './sealed-file.ts';
-import type { Sodium } from './sodium.ts';
+import { openSodium, type Sodium } from './sodium.ts';
+import type { KeySource } from './types.ts';
 
 /** Where a record belongs. It opens nowhere else: not under another name, version, purpose, key or format. */
 export interface RecordPlace {
@@ -31,6 +33,17 @@ export interface SealContext {
 
 const KEY_CHECK = { number: 0, context: 'SPkeyid1' } as const;
 const PURPOSE_CONTEXT = 'SPpurp_1';
+
+/** All keys of a file from what the operator gives. @throws VaultError like `masterKey` */
+export async function openVaultKeys(source: KeySource, derivation: KeyDerivation): Promise<VaultKeys> {
+  const sodium = await openSodium();
+  const master = await masterKey(source, derivation);
+  try {
+    return deriveVaultKeys(sodium, master);
+  } finally {
+    sodium.wipe(master);
+  }
+}
 
 /** Derives all purpose keys; the master key can be wiped afterwards. */
 export function deriveVaultKeys(sodium: Sodium, master: Buffer): VaultKeys {

@@ -1,19 +1,19 @@
 /** The sealed file in use: secrets by name, versions kept, values opened only when asked for. */
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { type Contents, MAX_RECORDS, openContents, type StoredRecord, sealContents } from './contents.ts';
+import { type Contents, MAX_RECORDS, readContents, type StoredRecord, sealContents } from './contents.ts';
 import { VaultError } from './errors.ts';
-import { DEFAULT_SCRYPT_COST, type KeyDerivation, masterKey, SALT_BYTES, type ScryptCost } from './key-source.ts';
+import { DEFAULT_SCRYPT_COST, newDerivation, SALT_BYTES, type ScryptCost } from './key-source.ts';
 import { lockedCommit } from './locked-commit.ts';
 import type { Purpose, SealedPurpose } from './purposes.ts';
 import { corrupt, encodeHeader, MAX_FILE_BYTES, parseSealedFile, type SealedHeader } from './sealed-file.ts';
 import { checkSecretName } from './secret-name.ts';
 import { checkStoredValue } from './secret-value.ts';
 import { bySlot, infoOf, isIn, isSecret, missing, newest, type Slot, slotKey, withVersion } from './slots.ts';
-import { NONCE_BYTES, openSodium } from './sodium.ts';
+import { NONCE_BYTES } from './sodium.ts';
 import { makeDirectory, readStoredFile, realPath, stampOf } from './stored-file.ts';
 import type { KeySource, SecretInfo } from './types.ts';
-import { deriveVaultKeys, type VaultKeys } from './vault-keys.ts';
+import { openVaultKeys, type VaultKeys } from './vault-keys.ts';
 
 export interface VaultOptions {
   /** Path of the sealed file; its lock and temporary files stand beside it. */
@@ -47,13 +47,14 @@ export class Vault {
   #writes: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
-  private constructor(options: VaultOptions, path: string, state: OpenState) {
+  private constructor(options: VaultOptions, path: string, open: { header: SealedHeader; keys: VaultKeys }) {
+    const { contents, stamp } = readContents(path, open.keys);
     this.#path = path;
-    this.#header = state.header;
-    this.#keys = state.keys;
-    this.#contents = state.contents;
-    this.#slots = bySlot(state.contents.records);
-    this.#stamp = state.stamp;
+    this.#header = open.header;
+    this.#keys = open.keys;
+    this.#contents = contents;
+    this.#slots = bySlot(contents.records);
+    this.#stamp = stamp;
     this.#now = options.now ?? Date.now;
     this.#random = options.random ?? randomBytes;
   }
@@ -65,14 +66,15 @@ export class Vault {
   static async create(options: VaultOptions): Promise<Vault> {
     const random = options.random ?? randomBytes;
     const path = resolve(options.file);
-    const derivation = newDerivation(options, random);
-    const keys = await deriveKeys(options.key, derivation);
+    const cost = options.scryptCost ?? DEFAULT_SCRYPT_COST;
+    const derivation = newDerivation(options.key.kind, cost, () => random(SALT_BYTES));
+    const keys = await openVaultKeys(options.key, derivation);
     try {
       const header = { derivation, keyId: keys.keyId };
       const contents = { generation: 1, records: [] };
       makeDirectory(path);
       await lockedCommit(path, { mustBeNew: true, change: () => sealContents(contents, header, keys, random) });
-      return new Vault(options, path, { header, keys, ...readContents(path, keys) });
+      return new Vault(options, path, { header, keys });
     } catch (error) {
       keys.wipe();
       throw error;
@@ -86,9 +88,9 @@ export class Vault {
   static async open(options: VaultOptions): Promise<Vault> {
     const path = realPath(options.file);
     const { header } = parseSealedFile(readStoredFile(path).bytes);
-    const keys = await deriveKeys(options.key, header.derivation);
+    const keys = await openVaultKeys(options.key, header.derivation);
     try {
-      return new Vault(options, path, { header, keys, ...readContents(path, keys) });
+      return new Vault(options, path, { header, keys });
     } catch (error) {
       keys.wipe();
       throw error;
@@ -143,6 +145,27 @@ export class Vault {
   async seal(purpose: SealedPurpose, name: string, bytes: Buffer): Promise<void> {
     checkSecretName(name);
     await this.#put({ purpose, name, keep: 1 }, bytes, undefined);
+  }
+
+  /**
+   * A copy of what is sealed there; if nothing is, `make` is called and its bytes are sealed first.
+   * Of several processes that start at once one makes the bytes and all get the same.
+   */
+  async obtain(purpose: SealedPurpose, name: string, make: () => Buffer): Promise<Buffer> {
+    checkSecretName(name);
+    const slot = { purpose, name, keep: 1 };
+    if (this.#find(purpose, name).length > 0) return this.unseal(purpose, name);
+    await this.#change((records) => {
+      if (records.some((record) => isIn(slot, record))) return undefined;
+      const value = make();
+      checkStoredValue(name, value);
+      try {
+        return withVersion(records, slot, this.#sealRecord(records, slot, value, undefined));
+      } finally {
+        value.fill(0);
+      }
+    });
+    return this.unseal(purpose, name);
   }
 
   /** A copy of what {@link seal} kept. @throws VaultError `VAULT_SECRET_MISSING` */
@@ -211,8 +234,8 @@ export class Vault {
     };
   }
 
-  /** Reads the newest state under the lock, edits it, writes it whole. */
-  #change(edit: (records: readonly StoredRecord[]) => readonly StoredRecord[]): Promise<void> {
+  /** Reads the newest state under the lock, edits it, writes it whole; an edit that gives undefined writes nothing. */
+  #change(edit: (records: readonly StoredRecord[]) => readonly StoredRecord[] | undefined): Promise<void> {
     this.#checkOpen();
     const write = this.#writes.then(() =>
       lockedCommit(this.#path, {
@@ -220,7 +243,8 @@ export class Vault {
         change: () => {
           this.#checkOpen();
           this.#reload();
-          return this.#sealAll(edit(this.#contents.records));
+          const records = edit(this.#contents.records);
+          return records === undefined ? undefined : this.#sealAll(records);
         },
       }),
     );
@@ -236,37 +260,6 @@ export class Vault {
     if (bytes.length > MAX_FILE_BYTES) throw full(`more than ${MAX_FILE_BYTES} bytes`);
     return bytes;
   }
-}
-
-interface OpenState {
-  readonly header: SealedHeader;
-  readonly keys: VaultKeys;
-  readonly contents: Contents;
-  readonly stamp: string;
-}
-
-function newDerivation(options: VaultOptions, random: (sizeBytes: number) => Buffer): KeyDerivation {
-  if (options.key.kind === 'file') return { kind: 'file' };
-  return { kind: 'scrypt', cost: options.scryptCost ?? DEFAULT_SCRYPT_COST, salt: random(SALT_BYTES) };
-}
-
-async function deriveKeys(source: KeySource, derivation: KeyDerivation): Promise<VaultKeys> {
-  const sodium = await openSodium();
-  const master = await masterKey(source, derivation);
-  try {
-    return deriveVaultKeys(sodium, master);
-  } finally {
-    sodium.wipe(master);
-  }
-}
-
-function readContents(path: string, keys: VaultKeys): { contents: Contents; stamp: string } {
-  const { bytes, stamp } = readStoredFile(path);
-  const file = parseSealedFile(bytes);
-  if (!keys.opens(file.header.keyId)) {
-    throw new VaultError('VAULT_KEY_WRONG', `Cannot open the sealed file ${path}: it was sealed under another key`);
-  }
-  return { contents: openContents(file, keys), stamp };
 }
 
 function full(state: string): VaultError {

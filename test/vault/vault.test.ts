@@ -90,6 +90,26 @@ test('Vault.unseal() opens under the purpose that sealed and under no other', as
   t.deepEqual(vault.list(), []);
 });
 
+test('Vault.obtain() makes bytes once for all who ask', async (t) => {
+  const { options, vault } = await fresh(t);
+  const other = await Vault.open(options);
+  t.teardown(() => other.close());
+  let made = 0;
+  const make = () => {
+    made += 1;
+    return Buffer.from(`made ${made}`);
+  };
+  const ask = (one: Vault) => one.obtain('placeholders', 'current', make);
+  const found = await Promise.all([ask(vault), ask(other), ask(vault)]);
+  t.deepEqual(
+    found.map((bytes) => bytes.toString()),
+    ['made 1', 'made 1', 'made 1'],
+  );
+  t.is((await ask(other)).toString(), 'made 1');
+  t.is(made, 1);
+  t.is(await codeOf(() => vault.obtain('placeholders', 'empty', () => Buffer.alloc(0))), 'VAULT_SECRET_MALFORMED');
+});
+
 const names: readonly [name: string, code: string | null][] = [
   ['a', null],
   ['A.b_c-d/e', null],
