@@ -1,6 +1,16 @@
 /** One writer at a time over processes: a lock file that names its holder, so that a dead one's lock is recognised. */
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, readlinkSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { VaultError } from './errors.ts';
 
@@ -22,7 +32,10 @@ export async function acquireWriteLock(path: string, waitMs: number = LOCK_WAIT_
   const holder = ownHolder();
   const deadline = Date.now() + waitMs;
   for (;;) {
-    if (tryCreate(path, holder)) return lockOf(path, holder.token);
+    if (tryCreate(path, holder)) {
+      removeLeftovers(path);
+      return lockOf(path, holder.token);
+    }
     removeIfStale(path);
     if (Date.now() >= deadline) {
       throw new VaultError('VAULT_WRITE_FAILED', `Cannot lock ${path}: another writer has held it for ${waitMs} ms`);
@@ -49,13 +62,28 @@ function lockOf(path: string, token: string): WriteLock {
   };
 }
 
+/** Appears with its content or not at all: a holder killed between the two would leave a lock that names nobody. */
 function tryCreate(path: string, holder: Holder): boolean {
+  const prepared = `${path}.${holder.token}`;
   try {
-    writeFileSync(path, JSON.stringify(holder), { flag: 'wx', mode: 0o600 });
+    writeFileSync(prepared, JSON.stringify(holder), { flag: 'wx', mode: 0o600 });
+    linkSync(prepared, path);
     return true;
   } catch (cause) {
-    if (codeOf(cause) === 'EEXIST') return false;
+    // EEXIST is the lock; ENOENT: another writer took the prepared file for a leftover. Both mean: try again.
+    if (codeOf(cause) === 'EEXIST' || codeOf(cause) === 'ENOENT') return false;
     throw new VaultError('VAULT_WRITE_FAILED', `Cannot lock ${path}: the lock file cannot be made`, { cause });
+  } finally {
+    unlinkIfThere(prepared);
+  }
+}
+
+/** What writers killed in the middle of locking left; the age spares those that are locking now. */
+function removeLeftovers(path: string): void {
+  const prefix = `${basename(path)}.`;
+  for (const name of readdirSync(dirname(path))) {
+    const leftover = join(dirname(path), name);
+    if (name.startsWith(prefix) && (read(leftover)?.ageMs ?? 0) > FOREIGN_STALE_MS) unlinkIfThere(leftover);
   }
 }
 
@@ -101,7 +129,7 @@ function read(path: string): Found | undefined {
   }
 }
 
-/** undefined = being written at this moment, or not ours: only its age can tell. */
+/** undefined = not written by us: only its age can tell. */
 function parseHolder(text: string): Holder | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -121,8 +149,10 @@ function isStale(found: Found): boolean {
   const { holder, ageMs } = found;
   if (holder === undefined || holder.pidNamespace !== pidNamespace()) return ageMs > FOREIGN_STALE_MS;
   if (!isAlive(holder.pid)) return true;
-  const ticks = startTicks(holder.pid);
-  return ticks !== '' && holder.startTicks !== '' && ticks !== holder.startTicks;
+  const { state, startTicks } = processState(holder.pid);
+  // A zombie holds nothing any more; where nobody reaps it, it would hold the lock for ever.
+  if (state === 'Z') return true;
+  return startTicks !== '' && holder.startTicks !== '' && startTicks !== holder.startTicks;
 }
 
 function isAlive(pid: number): boolean {
@@ -136,17 +166,19 @@ function isAlive(pid: number): boolean {
 
 function ownHolder(): Holder {
   const token = randomBytes(16).toString('hex');
-  return { token, pid: process.pid, startTicks: startTicks(process.pid), pidNamespace: pidNamespace() };
+  const { startTicks } = processState(process.pid);
+  return { token, pid: process.pid, startTicks, pidNamespace: pidNamespace() };
 }
 
-/** Field 22 of /proc/PID/stat; the command before it may hold spaces and brackets, so counting starts after its last bracket. */
-function startTicks(pid: number): string {
+/** Fields 3 and 22 of /proc/PID/stat; the command before them may hold spaces and brackets, so counting starts after its last bracket. */
+function processState(pid: number): { state: string; startTicks: string } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { state: fields[0] ?? '', startTicks: fields[19] ?? '' };
   } catch {
     // No /proc (macOS), or the process just ended: the pid alone decides.
-    return '';
+    return { state: '', startTicks: '' };
   }
 }
 
