@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
-import { type HeaderLines, readBody, readHead, requestFraming } from './http-message.ts';
+import { type HeaderLines, header, readBody, readHead, requestFraming } from './http-message.ts';
 import { echo } from './replies.ts';
 
 /** One request as it came over the wire. */
@@ -128,11 +128,13 @@ class UpstreamState implements Upstream {
     const wire = wireOf(socket, raw);
     let pending: Buffer = Buffer.alloc(0);
     let isBusy = false;
+    let isContinued = false;
     const pump = async (): Promise<void> => {
       if (isBusy) return;
       isBusy = true;
       for (let taken = takeRequest(pending, index, sni); taken !== null; taken = takeRequest(pending, index, sni)) {
         pending = pending.subarray(taken.sizeBytes);
+        isContinued = false;
         this.#record(taken.request);
         await this.#replyTo(taken.request)(taken.request, wire);
       }
@@ -142,6 +144,10 @@ class UpstreamState implements Upstream {
     socket.on('data', (chunk: Buffer) => {
       this.receivedBytes += chunk.length;
       pending = Buffer.concat([pending, chunk]);
+      if (!isContinued && !isBusy && expectsContinue(pending)) {
+        isContinued = true;
+        wire.write('HTTP/1.1 100 Continue\r\n\r\n');
+      }
       void pump();
     });
   }
@@ -211,6 +217,13 @@ function takeRequest(
     sni,
   };
   return { request, sizeBytes: head.sizeBytes + body.sizeBytes };
+}
+
+/** A head without its body that waits for the word (RFC 9110 section 10.1.1). */
+function expectsContinue(bytes: Buffer): boolean {
+  const head = readHead(bytes);
+  if (head === null || header(head.headers, 'expect')?.toLowerCase() !== '100-continue') return false;
+  return readBody(bytes.subarray(head.sizeBytes), requestFraming(head), false) === null;
 }
 
 function wireOf(socket: Socket | TLSSocket, raw: Socket): Wire {
