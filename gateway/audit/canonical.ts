@@ -46,10 +46,13 @@ export function wellFormed(text: string): string {
   return text.replace(loneSurrogate, '\ufffd');
 }
 
+/** Printable ASCII without `"` and `\\`: its own JSON text. */
+const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const beyondAscii = /[\x7f-\uffff]/g;
 const loneSurrogate = /\p{Surrogate}/gu;
 
 function canonicalString(text: string): string {
+  if (plain.test(text)) return `"${text}"`;
   if (text.search(loneSurrogate) !== -1) throw notCanonical('a string holds a lone surrogate');
   // JSON.stringify escapes exactly what RFC 8785 section 3.2.2.2 asks for once lone surrogates are out.
   return JSON.stringify(text);

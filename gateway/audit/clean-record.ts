@@ -103,10 +103,10 @@ export function cleanPolicy(policy: NonNullable<RequestRecord['policy']>, redact
 }
 
 /**
- * Whether every string but those of sandbox and policy is within its limit and printable ASCII without `"` and `\`.
- * One pattern over one text of 300 characters costs a quarter of one pattern for each of eighteen strings.
+ * Whether every string but those of sandbox and policy is within its limit and its own JSON text: `ascii` when printable, `wide` when
+ * the line form must escape something (a redacted query holds U+2026), `no` when it must be cleaned or escaped. One pattern over one text of 300 characters costs a quarter of one pattern for each of eighteen strings.
  */
-export function isPlain(record: RequestRecord): boolean {
+export function plainness(record: RequestRecord): 'ascii' | 'wide' | 'no' {
   const { conn, request, upstream, credential } = record;
   let text = record.code + record.reason + record.id + conn.src + conn.via;
   if (record.rule !== null) text += record.rule;
@@ -124,14 +124,19 @@ export function isPlain(record: RequestRecord): boolean {
     if (upstream.tls !== null) text += upstream.tls;
   }
   if (credential !== null) {
-    if (credential.slots.length > maxSlots) return false;
+    if (credential.slots.length > maxSlots) return 'no';
     text += credential.name + credential.version;
     for (const slot of credential.slots) text += slot;
   }
-  return (text.length <= textLimits.other || areShort(record)) && plain.test(text);
+  if (text.length > textLimits.other && !areShort(record)) return 'no';
+  if (plainAscii.test(text)) return 'ascii';
+  return plainWide.test(text) ? 'wide' : 'no';
 }
 
-const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+/** Without `"` and `\`. */
+const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+/** Neither an escape of RFC 8785 nor a surrogate, paired or not. */
+const plainWide = /^[\x20\x21\x23-\x5b\x5d-\ud7ff\ue000-\uffff]*$/;
 
 function areShort(record: RequestRecord): boolean {
   const { conn, request, upstream, credential } = record;

@@ -1,6 +1,6 @@
 /** The hot serialiser: a request record to its canonical text, field by field in sorted order, no generic walk. */
 import { canonicalJson, canonicalMembers } from './canonical.ts';
-import { cleanPolicy, cleanRecord, cleanSandbox, isPlain } from './clean-record.ts';
+import { cleanPolicy, cleanRecord, cleanSandbox, plainness } from './clean-record.ts';
 import type { RequestRecord } from './types.ts';
 
 /** What the chain adds to a record. */
@@ -42,16 +42,17 @@ export class RequestText {
 
   /** Fills `head`, `tail` and `isAscii`. */
   build(record: RequestRecord, chain: ChainFields): void {
-    if (!isPlain(record)) this.#generic(record, chain);
-    else this.#template(record, chain);
+    const plain = plainness(record);
+    if (plain === 'no') this.#generic(record, chain);
+    else this.#template(record, chain, plain === 'ascii');
   }
 
   /** Invariant: the record is plain, so that a string is its own JSON text. */
-  #template(record: RequestRecord, chain: ChainFields): void {
+  #template(record: RequestRecord, chain: ChainFields, isAscii: boolean): void {
     const { conn, credential, request, response, upstream } = record;
     const sandbox = this.#sandbox(record.sandbox);
     const policy = this.#policy(record.policy);
-    this.isAscii = sandbox.isAscii && policy.isAscii && this.#nodeText.isAscii;
+    this.isAscii = isAscii && sandbox.isAscii && policy.isAscii && this.#nodeText.isAscii;
     this.head =
       `{"code":"${record.code}","conn":{"alpn":${orNull(conn.alpn)},"sni":${orNull(conn.sni)},"src":"${conn.src}"` +
       `,"tls":${orNull(conn.tls)},"via":"${conn.via}"},"credential":${credential === null ? 'null' : credentialText(credential)},`;
