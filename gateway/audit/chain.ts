@@ -115,7 +115,7 @@ export class Chain {
       this.hash = this.#spool.appendHashed(head, tail);
     } else {
       this.hash = sha256Hex(head + tail);
-      this.#spool.append(asciiLine(`${head}"hash":"${this.hash}",${tail}`));
+      this.#spool.append(`${asciiLine(head)}"hash":"${this.hash}",${asciiLine(tail)}`);
     }
   }
 

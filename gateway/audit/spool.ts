@@ -1,5 +1,4 @@
 /** Groups lines into blocks and writes them in order, retrying for as long as the disk refuses. */
-import * as crypto from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import type { OpenAuditFile } from './files.ts';
 import { type Block, LogFiles } from './log-files.ts';
@@ -93,7 +92,7 @@ export class Spool {
     const { bytes, used } = block;
     const textAt = used + hashMemberChars;
     bytes.write(head + tail, textAt, 'latin1');
-    const hash = sha256(bytes.subarray(textAt, used + length - 1));
+    const hash = sha256Hex(bytes.subarray(textAt, used + length - 1));
     bytes.copyWithin(used, textAt, textAt + head.length);
     bytes.write(`"hash":"${hash}",`, used + head.length, 'latin1');
     bytes[used + length - 1] = newline;
@@ -272,10 +271,6 @@ export class Spool {
 
 const newline = 10;
 const hashMemberChars = '"hash":"",'.length + 64;
-
-/** One call where Node has it (20.12). */
-const sha256: (bytes: Buffer) => string =
-  typeof crypto.hash === 'function' ? (bytes) => crypto.hash('sha256', bytes, 'hex') : sha256Hex;
 
 /** A block with less room than a common record is sealed at once instead of waiting for the next one to find it full. */
 const lowRoom = 1024;
