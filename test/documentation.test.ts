@@ -92,7 +92,7 @@ test('every guarantee and non-guarantee of README.md names its test', (t) => {
 
 /** Codes of table rows that begin with one: "| `CODE` | …". */
 function rowCodes(text: string): readonly string[] {
-  return [...text.matchAll(/^\| `([A-Za-z0-9_]+)` \|/gm)].map(([, code]) => code ?? '');
+  return [...text.matchAll(/^\| `([A-Za-z0-9_]+)` +\|/gm)].map(([, code]) => code ?? '');
 }
 
 /** Codes are literals in calls of the functions that make a refusal; reasons beside them have spaces or capitals. */
@@ -104,7 +104,7 @@ function refusalCodes(folder: string, makers: readonly string[]): readonly strin
 /** Package → file, from rows "| `package` | what | why not ourselves | `file` |". */
 function dependencyRows(): ReadonlyMap<string, string> {
   const rows = section(repositoryText('.github/ARCHITECTURE.md'), 'Packages').matchAll(
-    /^\| `([^`]+)` \|.*\| `([^`]+)` \|$/gm,
+    /^\| `([^`]+)` +\|.*\| `([^`]+)` +\|$/gm,
   );
   return new Map([...rows].map(([, name, path]) => [name ?? '', path ?? '']));
 }
