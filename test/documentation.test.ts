@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import test from 'ava';
+import { configProblemCodes } from '../gateway/config/shape.ts';
 import { gatewayErrorCodes } from '../gateway/errors.ts';
 import { policyErrorCodes } from '../policy/errors.ts';
 import { vaultErrorCodes } from '../vault/errors.ts';
@@ -10,6 +11,7 @@ import {
   literalArguments,
   repositoryRoot,
   repositoryText,
+  type SourceFile,
   sourceFiles,
   stringLiterals,
   unionMembers,
@@ -21,31 +23,39 @@ interface TestLink {
   readonly title: string | null;
 }
 
-/** Beside what a folder throws, problems of documents are values with codes of their own. */
-const stableCodes: Readonly<Record<string, { readonly thrown: readonly string[]; readonly pattern: RegExp }>> = {
-  policy: { thrown: policyErrorCodes, pattern: /^POLICY_[A-Z0-9_]+$/ },
-  vault: { thrown: vaultErrorCodes, pattern: /^VAULT_[A-Z0-9_]+$/ },
-  gateway: { thrown: gatewayErrorCodes, pattern: /^(GATEWAY|CONFIG)_[A-Z0-9_]+$/ },
+/** The codes of a folder: what it lists, and what its code spells (`used`, where problems are values made on the spot). */
+interface StableCodes {
+  readonly listed: readonly string[];
+  readonly used: RegExp;
+  /** Folders whose sources spell them. */
+  readonly in: readonly string[];
+}
+
+const stableCodes: Readonly<Record<string, StableCodes>> = {
+  policy: { listed: policyErrorCodes, used: /^POLICY_[A-Z0-9_]+$/, in: ['policy', 'gateway'] },
+  vault: { listed: vaultErrorCodes, used: /^VAULT_[A-Z0-9_]+$/, in: ['vault'] },
+  gateway: { listed: [...gatewayErrorCodes, ...configProblemCodes], used: /^GATEWAY_[A-Z0-9_]+$/, in: ['gateway'] },
 };
 
-for (const [folder, { thrown, pattern }] of Object.entries(stableCodes)) {
-  test(`${folder}/README.md has a row for each of its codes and for no other`, (t) => {
-    const used = sourceFiles([folder]).flatMap((file) => stringLiterals(file).filter((text) => pattern.test(text)));
-    const documented = rowCodes(repositoryText(`${folder}/README.md`)).filter((code) => pattern.test(code));
-    t.deepEqual(documented.toSorted(), [...new Set([...thrown, ...used])].sort());
+for (const [folder, codes] of Object.entries(stableCodes)) {
+  test(`the README files of ${folder}/ have a row for each of its codes and for no other`, (t) => {
+    const spelled = sourceFiles(codes.in).flatMap((file) => stringLiterals(file).filter((text) => codes.used.test(text)));
+    const rows = filesBelow(folder, 'README.md').flatMap((path) => rowCodes(repositoryText(path)));
+    const documented = rows.filter((code) => /^[A-Z0-9]+_[A-Z0-9_]+$/.test(code));
+    t.deepEqual([...new Set(documented)].sort(), [...new Set([...codes.listed, ...spelled])].sort());
   });
 }
 
 test('gateway/README.md has a row for each code of a refusal and for no other', (t) => {
-  const used = refusalCodes('gateway/egress', ['deny', 'fault', 'fail', '#fail']);
+  const decisions = unionMembers(sourceFile('policy/types.ts'), 'DecisionCode').filter((code) => code !== 'allowed');
+  const used = new Set([...spelledCodes('gateway/egress', ['deny', 'fault', 'fail', '#fail']), ...decisions]);
   const documented = rowCodes(section(repositoryText('gateway/README.md'), 'Refusals'));
-  t.deepEqual(documented.toSorted(), used);
+  t.deepEqual(documented.toSorted(), [...used].sort());
 });
 
 test('policy/README.md names each code of a decision and of a name, address or path without canonical form', (t) => {
   const text = repositoryText('policy/README.md');
-  const decisions = sourceFiles(['policy']).find(({ path }) => path === 'policy/types.ts');
-  const used = [...refusalCodes('policy', ['failure']), ...unionMembers(decisions, 'DecisionCode')];
+  const used = [...spelledCodes('policy', ['failure']), ...unionMembers(sourceFile('policy/types.ts'), 'DecisionCode')];
   t.deepEqual(
     used.filter((code) => !text.includes(`\`${code}\``)),
     [],
@@ -95,10 +105,16 @@ function rowCodes(text: string): readonly string[] {
   return [...text.matchAll(/^\| `([A-Za-z0-9_]+)` +\|/gm)].map(([, code]) => code ?? '');
 }
 
-/** Codes are literals in calls of the functions that make a refusal; reasons beside them have spaces or capitals. */
-function refusalCodes(folder: string, makers: readonly string[]): readonly string[] {
-  const literals = sourceFiles([folder]).flatMap((file) => literalArguments(file, makers));
-  return [...new Set(literals.filter((text) => /^[a-z][a-z0-9_]*$/.test(text)))].sort();
+/** Literals handed to `makers`, and any other that is written like a code; reasons have spaces. */
+function spelledCodes(folder: string, makers: readonly string[]): readonly string[] {
+  const files = sourceFiles([folder]);
+  const made = files.flatMap((file) => literalArguments(file, makers)).filter((text) => /^[a-z][a-z0-9_]*$/.test(text));
+  if (folder === 'policy') return made;
+  return [...made, ...files.flatMap(stringLiterals).filter((text) => /^[a-z][a-z0-9]*(_[a-z0-9]+)+$/.test(text))];
+}
+
+function sourceFile(path: string): SourceFile | undefined {
+  return sourceFiles([posix.dirname(path)]).find((file) => file.path === path);
 }
 
 /** Package → file, from rows "| `package` | what | why not ourselves | `file` |". */
