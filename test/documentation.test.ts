@@ -5,6 +5,7 @@ import test from 'ava';
 import { configProblemCodes } from '../gateway/config/shape.ts';
 import { gatewayErrorCodes } from '../gateway/errors.ts';
 import { policyErrorCodes } from '../policy/errors.ts';
+import { formatProblems, loadPolicy } from '../policy/index.ts';
 import { vaultErrorCodes } from '../vault/errors.ts';
 import {
   filesBelow,
@@ -87,6 +88,20 @@ for (const document of documents()) {
     t.deepEqual(wrong, []);
   });
 }
+
+test('every policy shown in a document loads', (t) => {
+  const shown = documents().flatMap((document) =>
+    [...repositoryText(document).matchAll(/^```yaml\n(version: 1\n[^]*?)^```/gm)].map(([, text]) => ({
+      document,
+      text: text ?? '',
+    })),
+  );
+  t.true(shown.some(({ document }) => document === 'README.md'));
+  for (const { document, text } of shown) {
+    const result = loadPolicy(text, { file: document });
+    t.true(result.ok, result.ok ? '' : formatProblems(result.problems));
+  }
+});
 
 test('every guarantee and non-guarantee of README.md names its test', (t) => {
   const sections = ['What it guarantees', 'What it does not'].map((heading) =>
