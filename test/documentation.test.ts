@@ -91,7 +91,7 @@ for (const document of documents()) {
 
 test('every policy shown in a document loads', (t) => {
   const shown = documents().flatMap((document) =>
-    [...repositoryText(document).matchAll(/^```yaml\n(version: 1\n[^]*?)^```/gm)].map(([, text]) => ({
+    [...repositoryText(document).matchAll(/^```yaml\n(version: 1\n[\s\S]*?)^```/gm)].map(([, text]) => ({
       document,
       text: text ?? '',
     })),
