@@ -7,7 +7,6 @@ import type {
   KeySource,
   ManagedCredentialSource,
   Placeholders,
-  SealedPurpose,
   SecretRedactor,
 } from '../vault/index.ts';
 import {
@@ -17,7 +16,6 @@ import {
   createResolver,
   InterceptionCa,
   Vault,
-  VaultError,
 } from '../vault/index.ts';
 import type {
   AttachedSandbox,
@@ -421,6 +419,7 @@ function createCaller(options: {
     pins: new Map(),
     isSelfTest: false,
     connections: 0,
+    standIns: new Map(),
   };
 }
 
@@ -429,24 +428,13 @@ function isSameHost(own: string, address: string): boolean {
   return own === address || own === '0.0.0.0' || own === '::';
 }
 
+/** Keys of the gateway's own: made at the first start, sealed in the vault ever after. */
 async function auditKey(vault: Vault): Promise<string> {
-  return (await sealedOnce(vault, 'audit-signing', 'ed25519', () => Buffer.from(generateAuditKey()))).toString();
+  return (await vault.obtain('audit-signing', 'current', () => Buffer.from(generateAuditKey()))).toString();
 }
 
-async function placeholderKey(vault: Vault): Promise<Buffer> {
-  return sealedOnce(vault, 'placeholders', 'key', () => randomBytes(TOKEN_BYTES));
-}
-
-/** A key of the gateway's own: made at the first start, sealed in the vault ever after. */
-async function sealedOnce(vault: Vault, purpose: SealedPurpose, name: string, make: () => Buffer): Promise<Buffer> {
-  try {
-    return vault.unseal(purpose, name);
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'VAULT_SECRET_MISSING') throw error;
-  }
-  const made = make();
-  await vault.seal(purpose, name, made);
-  return made;
+function placeholderKey(vault: Vault): Promise<Buffer> {
+  return vault.obtain('placeholders', 'current', () => randomBytes(TOKEN_BYTES));
 }
 
 /** The proxy password of a configured caller; the reference was checked by the configuration loader. */

@@ -27,7 +27,7 @@ export function createRedactor(): SecretRedactor {
   const values = new Map<string, string[][]>();
   let count = 0;
   // Built when the next text comes: many values are added in a row at start.
-  let index: Map<number, Form[]> | undefined;
+  let index: FormIndex | undefined;
 
   function add(name: string, value: string | Buffer): void {
     const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
@@ -74,28 +74,46 @@ interface Form {
   readonly replacement: string;
 }
 
-/** Forms by their first two UTF-16 units, longest first: a text is read once, however many values are known. */
-function buildIndex(values: ReadonlyMap<string, readonly (readonly string[])[]>): Map<number, Form[]> {
-  const index = new Map<number, Form[]>();
+/** Entries of the filter: with a hundred values nearly every place of a text is passed over by one look. */
+const FILTER_SIZE = 0x10000;
+
+/** UTF-16 units that are hashed. A form with fewer (one or two characters beyond ASCII) is chance as likely as secret. */
+const PROBE_UNITS = 4;
+
+interface FormIndex {
+  /** 1 where the hash of some form's first four units falls: an audit record is searched for every request. */
+  readonly filter: Uint8Array;
+  /** Forms by that hash, longest first. */
+  readonly forms: ReadonlyMap<number, readonly Form[]>;
+}
+
+/** A text is read once, however many values are known. */
+function buildIndex(values: ReadonlyMap<string, readonly (readonly string[])[]>): FormIndex {
+  const filter = new Uint8Array(FILTER_SIZE);
+  const forms = new Map<number, Form[]>();
   for (const [name, known] of values) {
     const replacement = `[redacted:${name}]`;
     for (const text of known.flat()) {
-      const key = pairAt(text, 0);
-      const bucket = index.get(key);
-      if (bucket === undefined) index.set(key, [{ text, replacement }]);
+      if (text.length < PROBE_UNITS) continue;
+      const key = probeAt(text, 0);
+      filter[key] = 1;
+      const bucket = forms.get(key);
+      if (bucket === undefined) forms.set(key, [{ text, replacement }]);
       else bucket.push({ text, replacement });
     }
   }
-  for (const bucket of index.values()) bucket.sort((a, b) => b.text.length - a.text.length);
-  return index;
+  for (const bucket of forms.values()) bucket.sort((a, b) => b.text.length - a.text.length);
+  return { filter, forms };
 }
 
-function replaceForms(text: string, index: ReadonlyMap<number, readonly Form[]>): string {
+function replaceForms(text: string, { filter, forms }: FormIndex): string {
   let out = '';
   let kept = 0;
   let at = 0;
-  while (at < text.length - 1) {
-    const form = index.get(pairAt(text, at))?.find((candidate) => text.startsWith(candidate.text, at));
+  while (at <= text.length - PROBE_UNITS) {
+    const key = probeAt(text, at);
+    const form =
+      filter[key] === 1 ? forms.get(key)?.find((candidate) => text.startsWith(candidate.text, at)) : undefined;
     if (form === undefined) {
       at += 1;
       continue;
@@ -107,6 +125,7 @@ function replaceForms(text: string, index: ReadonlyMap<number, readonly Form[]>)
   return kept === 0 ? text : out + text.slice(kept);
 }
 
-function pairAt(text: string, at: number): number {
-  return text.charCodeAt(at) * 0x10000 + text.charCodeAt(at + 1);
+function probeAt(text: string, at: number): number {
+  const low = text.charCodeAt(at) + text.charCodeAt(at + 1) * 31;
+  return (low + text.charCodeAt(at + 2) * 961 + text.charCodeAt(at + 3) * 29_791) & (FILTER_SIZE - 1);
 }

@@ -29,6 +29,8 @@ export interface Caller {
   /** Served even while the gateway refuses all others: the self-test. */
   readonly isSelfTest: boolean;
   connections: number;
+  /** Stand-ins by credential name; as many as its policies ever had credentials. */
+  readonly standIns: Map<string, string>;
 }
 
 /** Sandboxes one gateway holds; a laptop has a few, a node a few hundred. */

@@ -352,4 +352,5 @@ const NOBODY: Caller = {
   pins: new Map(),
   isSelfTest: false,
   connections: 0,
+  standIns: new Map(),
 };
