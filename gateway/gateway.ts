@@ -3,12 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type {
-  KeySource,
-  ManagedCredentialSource,
-  Placeholders,
-  SecretRedactor,
-} from '../vault/index.ts';
+import type { KeySource, ManagedCredentialSource, Placeholders, SecretRedactor } from '../vault/index.ts';
 import {
   createCredentialSource,
   createPlaceholders,
