@@ -6,9 +6,10 @@ import type { Redactor } from './types.ts';
 export const MAX_REDACTED_QUERY_BYTES = 1_024;
 /** A key longer than this is data. */
 const MAX_KEY_CHARS = 64;
-const HIDDEN_VALUE = '…';
+/** ASCII, so that an audit record with a query stays on the writer's fast path. */
+const HIDDEN_VALUE = '*';
 const HIDDEN_KEY = '[redacted]';
-const CUT = '&…';
+const CUT = '&...';
 
 /** Keeps the keys, hides every value; a key that holds a secret or a placeholder is hidden too. `query` comes without `?`. */
 export function redactQuery(query: string, redactor: Redactor): string {

@@ -6,7 +6,7 @@ import type { Redactor } from './types.ts';
 
 /** A redactor that can also clean a query for the audit record. */
 export interface SecretRedactor extends Redactor {
-  /** Keys stay, every value becomes `…`; see {@link redactQuery}. */
+  /** Keys stay, every value becomes `*`; see {@link redactQuery}. */
   redactQuery(query: string): string;
   /** Forgets every value. */
   close(): void;
@@ -74,58 +74,69 @@ interface Form {
   readonly replacement: string;
 }
 
-/** Entries of the filter: with a hundred values nearly every place of a text is passed over by one look. */
-const FILTER_SIZE = 0x10000;
+/** Pairs of the low bytes of two units. */
+const PAIRS = 0x10000;
 
 /** UTF-16 units that are hashed. A form with fewer (one or two characters beyond ASCII) is chance as likely as secret. */
 const PROBE_UNITS = 4;
 
 interface FormIndex {
-  /** 1 where the hash of some form's first four units falls: an audit record is searched for every request. */
-  readonly filter: Uint8Array;
-  /** Forms by that hash, longest first. */
+  /** 1 for each pair of units some form begins with: a text is passed over at one look a character (an audit record is searched for every request). */
+  readonly pairs: Uint8Array;
+  /** Forms by the hash of their first four units, longest first. */
   readonly forms: ReadonlyMap<number, readonly Form[]>;
 }
 
 /** A text is read once, however many values are known. */
 function buildIndex(values: ReadonlyMap<string, readonly (readonly string[])[]>): FormIndex {
-  const filter = new Uint8Array(FILTER_SIZE);
+  const pairs = new Uint8Array(PAIRS);
   const forms = new Map<number, Form[]>();
   for (const [name, known] of values) {
     const replacement = `[redacted:${name}]`;
     for (const text of known.flat()) {
       if (text.length < PROBE_UNITS) continue;
       const key = probeAt(text, 0);
-      filter[key] = 1;
+      pairs[pairOf(text.charCodeAt(0), text.charCodeAt(1))] = 1;
       const bucket = forms.get(key);
       if (bucket === undefined) forms.set(key, [{ text, replacement }]);
       else bucket.push({ text, replacement });
     }
   }
   for (const bucket of forms.values()) bucket.sort((a, b) => b.text.length - a.text.length);
-  return { filter, forms };
+  return { pairs, forms };
 }
 
-function replaceForms(text: string, { filter, forms }: FormIndex): string {
+function replaceForms(text: string, { pairs, forms }: FormIndex): string {
   let out = '';
   let kept = 0;
   let at = 0;
+  let current = text.charCodeAt(0);
   while (at <= text.length - PROBE_UNITS) {
-    const key = probeAt(text, at);
-    const form =
-      filter[key] === 1 ? forms.get(key)?.find((candidate) => text.startsWith(candidate.text, at)) : undefined;
+    const next = text.charCodeAt(at + 1);
+    const form = pairs[pairOf(current, next)] === 1 ? formAt(text, at, forms) : undefined;
     if (form === undefined) {
       at += 1;
+      current = next;
       continue;
     }
     out += text.slice(kept, at) + form.replacement;
     at += form.text.length;
     kept = at;
+    current = text.charCodeAt(at);
   }
   return kept === 0 ? text : out + text.slice(kept);
 }
 
+function formAt(text: string, at: number, forms: FormIndex['forms']): Form | undefined {
+  return forms.get(probeAt(text, at))?.find((candidate) => text.startsWith(candidate.text, at));
+}
+
+function pairOf(first: number, second: number): number {
+  return ((first & 0xff) << 8) | (second & 0xff);
+}
+
+/** A hash of four units; equal hashes are told apart by comparing the whole form. */
 function probeAt(text: string, at: number): number {
   const low = text.charCodeAt(at) + text.charCodeAt(at + 1) * 31;
-  return (low + text.charCodeAt(at + 2) * 961 + text.charCodeAt(at + 3) * 29_791) & (FILTER_SIZE - 1);
+  return (low + text.charCodeAt(at + 2) * 961 + text.charCodeAt(at + 3) * 29_791) & 0xff_ffff;
 }

@@ -63,9 +63,10 @@ export class RequestText {
       `,"response":${response === null ? 'null' : responseText(response)},"rule":${orNull(record.rule)}` +
       `,"sandbox":${sandbox.text},"seq":${chain.seq},"time":"${chain.time}"` +
       `,"upstream":${upstream === null ? 'null' : upstreamText(upstream)},"v":1,"verdict":"${record.verdict}"}`;
-    const redact = this.#redact;
-    // Every string stands in the text as it was, so a secret shows there: two searches instead of one per field.
-    if (redact === undefined || (redact(this.head) === this.head && redact(this.tail) === this.tail)) return;
+    // Every string stands in the text as it was: a secret would show in one of those a caller or an upstream chose.
+    if (this.#redact === undefined) return;
+    const outside = outsideText(record);
+    if (this.#redact(outside) === outside) return;
     this.#generic(record, chain);
   }
 
@@ -114,6 +115,16 @@ const absent: Known = { text: 'null', isAscii: true };
 
 function known(text: string): Known {
   return { text, isAscii: printableAscii.test(text) };
+}
+
+/** What was not written by the operator or the gateway, apart by line ends, which no plain string holds. */
+function outsideText({ reason, raw, conn, request }: RequestRecord): string {
+  let text = reason;
+  if (raw !== null) text += `\n${raw}`;
+  if (conn.sni !== null) text += `\n${conn.sni}`;
+  if (request === null) return text;
+  text += `\n${request.method}\n${request.host}\n${request.path}`;
+  return request.query === null ? text : `${text}\n${request.query}`;
 }
 
 function orNull(text: string | null): string {

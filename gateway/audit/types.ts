@@ -43,7 +43,7 @@ export interface RequestRecord {
     readonly host: string;
     readonly port: number;
     readonly path: string;
-    /** Query keys with values redacted (`a=…&b=…`), or null. */
+    /** Query keys with values redacted (`a=*&b=*`), or null. */
     readonly query: string | null;
     readonly bytes: number;
   } | null;
