@@ -188,6 +188,8 @@ export class Dialer {
         : { servername: name }),
       secureContext: this.#context(target.pin?.ca ?? null),
       ALPNProtocols: ['http/1.1'],
+      // Said out loud: otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would turn verification off (T1).
+      rejectUnauthorized: true,
       ...(session === undefined ? {} : { session }),
     });
     socket.setNoDelay(true);
