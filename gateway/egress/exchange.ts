@@ -250,7 +250,7 @@ export class Exchange implements UpstreamOwner {
     const isCopied = upstream.wire.isEncrypted && upstream.wire.isIdle;
     this.#flow.isFull = !upstream.wire.write(isCopied ? bytes : Buffer.from(bytes));
     this.#relay = new ResponseRelay(this.#client, this.#judged, this.#credentials, this.body);
-    this.#client.setDeadline(performance.now() + this.#context.limits.responseHeadMs);
+    this.#touch();
     return taken;
   }
 
@@ -361,9 +361,11 @@ export class Exchange implements UpstreamOwner {
     return id;
   }
 
+  /** While bytes should move, a stall ends the exchange; a model that thinks may take longer. */
   #touch(): void {
-    if (this.#relay?.headSent === true || !this.body.done)
-      this.#client.setDeadline(this.#context.coarseNow() + this.#context.limits.stallMs);
+    const { responseHeadMs, stallMs } = this.#context.limits;
+    const isAwaitingResponse = this.body.done && this.#relay?.headSent !== true;
+    this.#client.setDeadline(this.#context.coarseNow() + (isAwaitingResponse ? responseHeadMs : stallMs));
   }
 
   #drop(): void {

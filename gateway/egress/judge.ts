@@ -4,7 +4,7 @@ import { canonicalTarget, decide } from '../../policy/index.ts';
 import { PLACEHOLDER_PREFIX } from '../../vault/index.ts';
 import type { Caller, PolicyGeneration } from './callers.ts';
 import type { EgressContext } from './context.ts';
-import { bytesEqual } from './http/bytes.ts';
+import { bytesEqual, foldEquals } from './http/bytes.ts';
 import { H } from './http/header-block.ts';
 import type { RequestHead } from './http/request-head.ts';
 import type { Refusal } from './refusal.ts';
@@ -142,12 +142,12 @@ function clientValues(head: RequestHead, slot: string): string[] {
   return values;
 }
 
-/** Line `index` carries the slot's name (lower-case). */
+/** Line `index` carries the slot's name (lower-case); `_` counts as `-`, since CGI and WSGI make both the same variable. */
 export function isSlot(head: RequestHead, index: number, slot: string): boolean {
   if (slot === 'authorization') return head.headers.id[index] === H.AUTHORIZATION;
   const start = head.headers.nameStart[index] ?? 0;
   const end = head.headers.nameEnd[index] ?? 0;
-  return end - start === slot.length && head.buf.toString('latin1', start, end).toLowerCase() === slot;
+  return foldEquals(head.buf, start, end, slot.replaceAll('_', '-'));
 }
 
 /** The stand-in alone, after a scheme word, or inside Basic as the password. */

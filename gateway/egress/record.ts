@@ -6,11 +6,9 @@ import { redactQuery } from '../../vault/index.ts';
 import type { AuditVerdict, RequestRecord } from '../audit/types.ts';
 import type { Caller, PolicyGeneration } from './callers.ts';
 import { nameOf } from './dialer.ts';
+import { withoutUserinfo } from './raw-evidence.ts';
 import type { Refusal } from './refusal.ts';
 import type { Scope } from './scope.ts';
-
-/** First bytes of an unreadable message kept in its record. */
-export const MAX_RAW = 256;
 
 export interface RecordInput {
   readonly kind: RequestRecord['kind'];
@@ -78,7 +76,7 @@ export function requestAsSent(
     scheme: scope?.scheme ?? 'http',
     host: scope === null ? '' : nameOf(scope.destination),
     port: scope?.port ?? 0,
-    path: cut < 0 ? target : target.slice(0, cut),
+    path: withoutUserinfo(cut < 0 ? target : target.slice(0, cut)),
     query: cut < 0 ? null : redactQuery(target.slice(cut + 1), redactor),
     bytes: 0,
   };

@@ -55,6 +55,7 @@ export const refusals = {
     'Put credentials into a header, or let the policy inject them.',
   ),
   connectBody: deny(400, 'connect_body', 'CONNECT has no body.', 'Send the first bytes after the 200 answer.'),
+  targetTooLong: deny(414, 'target_too_long', 'The request target is too long.', 'Send a shorter URL.'),
   headTooLarge: deny(431, 'head_too_large', 'The request head is too large.', 'Send fewer or shorter headers.'),
   headTimeout: deny(408, 'head_timeout', 'The request head did not arrive in time.', 'Send the whole head at once.'),
   upgradeRefused: deny(

@@ -1,4 +1,5 @@
 /** Cuts the lines of a response head that end at the gateway (RFC 9110 §7.6.1), in place. */
+import { text } from './http/bytes.ts';
 import { H } from './http/header-block.ts';
 import type { ResponseHead } from './http/response-head.ts';
 
@@ -11,7 +12,7 @@ export function cutHopLines(buf: Buffer, head: ResponseHead, dropFraming: boolea
   let write = head.end - 2;
   let runEnd = write;
   for (let i = headers.count - 1; i >= 0; i--) {
-    if (!isCut(headers.id[i] ?? 0, dropFraming)) continue;
+    if (!isCut(headers.id[i] ?? 0, dropFraming) && !isOption(buf, head, i)) continue;
     const next = i + 1 < headers.count ? (headers.nameStart[i + 1] ?? 0) : head.end - 2;
     write = moveRun(buf, next, runEnd, write);
     runEnd = headers.nameStart[i] ?? 0;
@@ -23,6 +24,13 @@ function moveRun(buf: Buffer, start: number, end: number, write: number): number
   const to = write - (end - start);
   if (to !== start) buf.copyWithin(to, start, end);
   return to;
+}
+
+/** Named by the Connection header (RFC 9110 §7.6.1). Framing stays ours to judge, whatever an upstream lists. */
+function isOption(buf: Buffer, { headers, connectionOptions }: ResponseHead, index: number): boolean {
+  if (connectionOptions.length === 0 || headers.id[index] !== H.OTHER) return false;
+  const name = text(buf, headers.nameStart[index] ?? 0, headers.nameEnd[index] ?? 0).toLowerCase();
+  return connectionOptions.includes(name);
 }
 
 function isCut(id: number, dropFraming: boolean): boolean {

@@ -4,10 +4,12 @@ import type { Caller, PolicyGeneration } from './callers.ts';
 import type { EgressContext, Revocable, Timed } from './context.ts';
 import type { ExchangeClient } from './exchange.ts';
 import { Exchange } from './exchange.ts';
+import { LF } from './http/bytes.ts';
 import { FAILED, INCOMPLETE } from './http/header-block.ts';
 import { RequestHead } from './http/request-head.ts';
 import type { Judged, Rejected } from './judge.ts';
-import { MAX_RAW, makeRecord, refusalRecord, requestAsSent, requestOf } from './record.ts';
+import { rawEvidence } from './raw-evidence.ts';
+import { makeRecord, refusalRecord, requestAsSent, requestOf } from './record.ts';
 import type { Refusal } from './refusal.ts';
 import { deny, refusalResponse, refusals } from './refusal.ts';
 import type { Scope } from './scope.ts';
@@ -22,6 +24,8 @@ export interface Dialect {
   readonly scope: Scope | null;
   /** Judges a complete head; `taken` = the connection now belongs to a tunnel. */
   judge(session: Session, head: RequestHead): { caller: Caller; judged: Judged } | Rejection | 'taken';
+  /** The connection ended without a byte of a request. */
+  onUnused?(): void;
 }
 
 export interface Rejection extends Rejected {
@@ -52,6 +56,8 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   #parsedLength = 0;
   #lingered = 0;
   #isStopping = false;
+  /** Some head was complete or refused. */
+  #isUsed = false;
 
   constructor(context: EgressContext, wire: Wire, dialect: Dialect) {
     this.context = context;
@@ -94,6 +100,7 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
     const exchange = this.#exchange;
     this.#exchange = null;
     exchange?.onClientClose();
+    if (!this.#isUsed && this.#pending.length === 0) this.#dialect.onUnused?.();
   }
 
   /** Hands the connection to another reader (a tunnel) and returns what was received beyond the head. */
@@ -108,11 +115,7 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
 
   onDeadline(): void {
     if (this.#exchange !== null) this.#exchange.onDeadline();
-    else if (this.#state === HEAD && this.#pending.length > 0)
-      this.#refuse(
-        { refusal: refusals.headTimeout, scope: this.#dialect.scope, facts: null, caller: this.#dialect.caller },
-        true,
-      );
+    else if (this.#state === HEAD && this.#pending.length > 0) this.#refuseRaw(refusals.headTimeout, this.#pending);
     else this.destroy();
   }
 
@@ -171,7 +174,7 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
       if (end === INCOMPLETE) return this.#waitForHead(buf);
       this.#parsedLength = 0;
       if (end === FAILED) this.#refuseHead(buf);
-      else if (end > this.context.limits.headBytes) this.#refuseRaw(refusals.headTooLarge, buf);
+      else if (end > this.context.limits.headBytes) this.#refuseRaw(this.#tooLarge(buf), buf);
       else this.#onHead(buf, end);
     }
     return this.#readsOn();
@@ -194,11 +197,18 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
     this.#parsedLength = buf.length;
     if (buf.length <= this.context.limits.headBytes) return true;
     this.#parsedLength = 0;
-    this.#refuseRaw(refusals.headTooLarge, buf);
+    this.#refuseRaw(this.#tooLarge(buf), buf);
     return this.#state === LINGER;
   }
 
+  /** A request line that alone is over the limit has a status of its own (RFC 9112 §3). */
+  #tooLarge(buf: Buffer): Refusal {
+    const lineEnd = buf.indexOf(LF);
+    return lineEnd < 0 || lineEnd > this.context.limits.headBytes ? refusals.targetTooLong : refusals.headTooLarge;
+  }
+
   #onHead(buf: Buffer, end: number): void {
+    this.#isUsed = true;
     this.context.stats.requests++;
     this.#pending = end === buf.length ? EMPTY : buf.subarray(end);
     const result = this.#dialect.judge(this, this.head);
@@ -272,11 +282,12 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
 
   /** Bytes that are no request: recorded as they came, cut; the connection is over. */
   #refuseRaw(refusal: Refusal, buf: Buffer): void {
+    this.#isUsed = true;
     this.context.stats.requests++;
     this.#refuse(
       { refusal, scope: this.#dialect.scope, facts: null, caller: this.#dialect.caller },
       true,
-      buf.toString('latin1', 0, MAX_RAW),
+      rawEvidence(buf),
     );
   }
 

@@ -11,7 +11,8 @@ import { nameOf } from './dialer.ts';
 import { TOKEN } from './http/bytes.ts';
 import type { RequestHead } from './http/request-head.ts';
 import { judge, tunnelTarget } from './judge.ts';
-import { MAX_RAW, makeRecord } from './record.ts';
+import { rawEvidence } from './raw-evidence.ts';
+import { makeRecord } from './record.ts';
 import type { Refusal } from './refusal.ts';
 import { deny, fault, misdirected, refusals } from './refusal.ts';
 import type { Scope } from './scope.ts';
@@ -23,6 +24,9 @@ import { Wire } from './wire.ts';
 
 const ESTABLISHED = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n');
 const TLS_HANDSHAKE = 22;
+
+/** Node and Java check the certificate on their own and hang up without an alert (T6). */
+const LEFT_DURING_HANDSHAKE = 'the client closed the connection, as one may that does not trust the interception CA';
 
 /** Answers a CONNECT that may lead somewhere, and waits for what the client says first. */
 export function openTunnel(context: EgressContext, session: Session, caller: Caller, scope: Scope, src: string): void {
@@ -104,7 +108,7 @@ class TunnelOpening implements WireReader, Timed, Revocable {
     const first = this.#received[0] ?? 0;
     if (first === TLS_HANDSHAKE) return this.#lookAtHello();
     if (TOKEN[first] === 1) return this.#plain();
-    this.#end(refusals.rawOnTunnel, this.#received.toString('latin1', 0, MAX_RAW));
+    this.#end(refusals.rawOnTunnel, rawEvidence(this.#received));
     return false;
   }
 
@@ -114,7 +118,7 @@ class TunnelOpening implements WireReader, Timed, Revocable {
     if (hello.kind === 'malformed') {
       this.#end(
         deny(400, 'client_hello_malformed', `The TLS ClientHello is ${hello.reason}.`),
-        this.#received.toString('latin1', 0, MAX_RAW),
+        rawEvidence(this.#received),
       );
       return false;
     }
@@ -205,7 +209,7 @@ class Handshake implements Timed {
     this.#context.timed.add(this);
     socket.once('secure', () => this.#onSecure(socket));
     socket.on('error', (error) => this.#onFailure(error));
-    socket.once('close', () => this.#context.timed.delete(this));
+    socket.once('close', () => this.#onFailure(new Error(LEFT_DURING_HANDSHAKE)));
   }
 
   onDeadline(): void {
@@ -261,6 +265,13 @@ class TunnelDialect implements Dialect {
       return { refusal: refusals.callerUnknown, scope, facts: null, caller };
     const judged = judge(this.#context, caller, head, scope, origin, true);
     return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
+  }
+
+  /** The same, with the handshake just done. */
+  onUnused(): void {
+    const { caller, scope, conn } = this;
+    const reason = 'The client sent no request. One that does not trust the interception CA may leave like that.';
+    recordTunnel(this.#context, { caller, scope, conn }, 'tls.handshake', fault(0, 'tunnel_unused', reason), null);
   }
 }
 

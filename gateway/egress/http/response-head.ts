@@ -20,6 +20,8 @@ export class ResponseHead {
   keepAlive = true;
   /** Some line must be cut before the head goes to the client. */
   hasHop = false;
+  /** Lower-case names that the Connection header lists besides `keep-alive` and `close`; their lines are cut as well. */
+  connectionOptions: readonly string[] = NONE;
   /** A Content-Encoding other than identity. */
   encoded = false;
   failure = '';
@@ -71,6 +73,7 @@ export class ResponseHead {
     this.contentLength = -1;
     this.chunked = false;
     this.hasHop = false;
+    this.connectionOptions = NONE;
     this.encoded = false;
     for (let i = 0; i < headers.count; i++) {
       const id = headers.id[i];
@@ -103,7 +106,7 @@ export class ResponseHead {
     } else if (id === H.CONNECTION) {
       this.hasHop = true;
       if (foldEquals(buf, start, end, 'keep-alive')) this.keepAlive = true;
-      else if (text(buf, start, end).toLowerCase().includes('close')) this.keepAlive = false;
+      else this.#connection(text(buf, start, end));
     } else if (id === H.CONTENT_ENCODING) {
       this.encoded = !foldEquals(buf, start, end, 'identity');
     } else if (id === H.HOP || id === H.PROXY_AUTHORIZATION || id === H.UPGRADE || id === H.ALT_SVC) {
@@ -112,8 +115,19 @@ export class ResponseHead {
     return true;
   }
 
+  #connection(value: string): void {
+    const options = value
+      .toLowerCase()
+      .split(',')
+      .map((option) => option.trim());
+    if (options.includes('close')) this.keepAlive = false;
+    this.connectionOptions = [...this.connectionOptions, ...options];
+  }
+
   #fail(why: string): number {
     this.failure = why;
     return FAILED;
   }
 }
+
+const NONE: readonly string[] = [];
