@@ -8,7 +8,11 @@ import { askHidden } from './prompt.ts';
 /** The key source the vault understands. A passphrase is asked for at most once for each source made. */
 export function keySource(cli: Cli, key: VaultKeyConfig): KeySource {
   if (key.kind === 'file' || key.kind === 'passphrase') return key;
-  if (key.kind === 'env') return { kind: 'passphrase', passphrase: async () => passphraseOf(cli, key.name) };
+  if (key.kind === 'env') {
+    // Looked for now: the vault would say only that the source failed.
+    const value = passphraseOf(cli, key.name);
+    return { kind: 'passphrase', passphrase: async () => value };
+  }
   let asked: Promise<string> | null = null;
   const ask = async (): Promise<string> => (await askHidden(cli, 'vault passphrase')).toString('utf8');
   return {

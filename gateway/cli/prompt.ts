@@ -32,12 +32,21 @@ export async function askHidden(cli: Cli, question: string): Promise<Buffer> {
 /**
  * A value from a pipe (one line end at its end is dropped) or, on a terminal, from a hidden prompt asked twice.
  * The caller wipes it.
- * @throws UsageError when it is empty, too long, or typed differently the second time
+ * @throws UsageError when it is empty, too long, holds control characters, or is typed differently the second time
  */
 export async function readValue(cli: Cli, question: string, maxBytes: number): Promise<Buffer> {
   const value = terminalOf(cli) === null ? await readPipe(cli.stdin, maxBytes) : await askTwice(cli, question);
-  if (value.length > 0) return value;
-  throw new UsageError(`Cannot take ${question}: it is empty`);
+  const state = unusable(value);
+  if (state === null) return value;
+  value.fill(0);
+  throw new UsageError(`Cannot take ${question}: ${state}`);
+}
+
+/** A value with a line break could add a header of its own wherever it is injected; nobody means to store one. */
+function unusable(value: Buffer): string | null {
+  if (value.length === 0) return 'it is empty';
+  const isControl = (byte: number): boolean => byte < 0x20 || byte === 0x7f;
+  return value.some(isControl) ? 'it holds a line break or a control character, which no header can carry' : null;
 }
 
 async function askTwice(cli: Cli, question: string): Promise<Buffer> {

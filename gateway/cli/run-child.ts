@@ -1,5 +1,5 @@
 /** Starts a command in our place: same terminal, its signals forwarded, its exit code ours. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { ExitCode } from './cli.ts';
 
@@ -17,11 +17,12 @@ export interface ChildOptions {
 /** Resolves when the command ended: its code, or 128 + n for signal n. */
 export function runChild(command: string, args: readonly string[], options: ChildOptions): Promise<ExitCode> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { env: options.env, stdio: 'inherit' });
+    let child: ChildProcess | null = null;
+    // Before the command starts: a signal that came between would end us by its default and leave the command behind.
     const forwards = forwarded.map((signal) => {
-      const fromTerminal = options.hasTerminal && (signal === 'SIGINT' || signal === 'SIGQUIT');
+      const isFromTerminal = options.hasTerminal && (signal === 'SIGINT' || signal === 'SIGQUIT');
       const listener = (): void => {
-        if (!fromTerminal) child.kill(signal);
+        if (!isFromTerminal) child?.kill(signal);
       };
       process.on(signal, listener);
       return { signal, listener };
@@ -30,6 +31,7 @@ export function runChild(command: string, args: readonly string[], options: Chil
       for (const { signal, listener } of forwards) process.off(signal, listener);
       resolve(code);
     };
+    child = spawn(command, args, { env: options.env, stdio: 'inherit' });
     child.once('error', (error: NodeJS.ErrnoException) => {
       options.note(`sallyport: Cannot start the command: ${error.code ?? 'it failed'}`);
       finish(error.code === 'ENOENT' ? NOT_FOUND : CANNOT_EXECUTE);

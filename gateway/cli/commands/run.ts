@@ -2,6 +2,8 @@
 import type { Command } from 'commander';
 import { probeSocket } from '../../api/claim-socket.ts';
 import type { AttachedSandbox } from '../../api/index.ts';
+import type { ConfigFlags } from '../../config/index.ts';
+import { GatewayError } from '../../errors.ts';
 import type { GatewayConfig } from '../../types.ts';
 import { childEnvironment } from '../child-environment.ts';
 import { type Cli, type ExitCode, UsageError } from '../cli.ts';
@@ -32,7 +34,7 @@ export function addRun(program: Command, cli: Cli): void {
     .action(
       cli.action(async ([name, ...args]: string[], options: RunOptions) => {
         if (name === undefined) throw new UsageError('Cannot run: no command given');
-        const config = readConfig(cli, { ...options, ...onlyName(options.policy) });
+        const config = readConfig(cli, flagsOf(options));
         const session = await openSession(cli, config, options);
         try {
           if (options.quiet !== true) cli.note(enforcementNote(session.place));
@@ -83,6 +85,10 @@ async function joinRunning(config: GatewayConfig, labels: Record<string, string>
   const { controlClient } = await import('../../api/control-client.ts');
   const client = controlClient(config.api.socket);
   try {
+    const { refusing } = await client.status();
+    if (refusing !== null) {
+      throw new GatewayError('GATEWAY_SELFTEST_FAILED', `Cannot run: the gateway refuses all traffic: ${refusing}`);
+    }
     const attached = await client.attach({ policy: config.policies.default, labels });
     const close = async (): Promise<void> => {
       try {
@@ -120,8 +126,13 @@ function enforcementNote(place: string): string {
   );
 }
 
-function onlyName(policy: string | undefined): { policy?: string } {
-  return policy === undefined || isFile(policy) ? {} : { policy };
+/** A file is not a policy of the configuration. */
+function flagsOf({ home, config, policy }: RunOptions): ConfigFlags {
+  return {
+    ...(home === undefined ? {} : { home }),
+    ...(config === undefined ? {} : { config }),
+    ...(policy === undefined || isFile(policy) ? {} : { policy }),
+  };
 }
 
 /** A policy's name holds neither a slash nor a dot. */
