@@ -27,7 +27,8 @@ export const MAX_EXCERPT_CHARS = 80;
 
 /** The problems of one source text; `add` past {@link MAX_PROBLEMS} only counts. */
 export interface ProblemList {
-  add(finding: Finding): void;
+  /** A function is called only while there is room: findings of a hostile document may be costly and a million. */
+  add(finding: Finding | (() => Finding)): void;
   /** Whether an error so far starts inside `span`. */
   hasErrorIn(span: Span): boolean;
   readonly hasErrors: boolean;
@@ -41,10 +42,16 @@ export function problemList(file: string, text: string, codePrefix: string): Pro
   let leftOut = 0;
   let hasErrors = false;
   return {
-    add(finding) {
+    add(given) {
+      if (findings.length >= MAX_PROBLEMS) {
+        // Invariant: hasErrors errs to true. What is not looked at any more may be an error.
+        hasErrors ||= typeof given === 'function' || given.severity !== 'warning';
+        leftOut += 1;
+        return;
+      }
+      const finding = typeof given === 'function' ? given() : given;
       hasErrors ||= finding.severity !== 'warning';
-      if (findings.length < MAX_PROBLEMS) findings.push(finding);
-      else leftOut += 1;
+      findings.push(finding);
     },
     hasErrorIn: ({ start, end }) =>
       findings.some(({ span }) => span.start >= start && span.start < Math.max(end, start + 1)),

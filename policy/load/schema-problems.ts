@@ -33,16 +33,16 @@ export function addSchemaProblems(
   const mistyped = new Set(errors.filter(({ keyword }) => keyword === 'type').map(({ instancePath }) => instancePath));
   // Judged before any is added: what the syntax checks refused has no value that could satisfy a schema.
   const isRefused = (path: DocumentPath): boolean => problems.hasErrorIn(locate(tree, path).span);
-  const findings: Finding[] = [];
+  const found: (() => Finding)[] = [];
   for (const error of errors) {
     const path = pathOf(error.instancePath, tree);
     if (isNoise(error) || options.skip?.(path, error.keyword) === true) continue;
     if (error.keyword !== 'additionalProperties') broken.push(path);
     const isFollowUp = valueKeywords.has(error.keyword) ? mistyped.has(error.instancePath) : false;
     if (isFollowUp || (!keyKeywords.has(error.keyword) && isRefused(path))) continue;
-    findings.push(toFinding(error, path, tree, options));
+    found.push(() => toFinding(error, path, tree, options));
   }
-  for (const finding of findings) problems.add(finding);
+  for (const finding of found) problems.add(finding);
   return broken;
 }
 
@@ -70,10 +70,13 @@ export function locateKey(tree: Located, path: DocumentPath): Span {
   return entry?.key ?? locate(tree, path).span;
 }
 
+/** More do not fit an excerpt. */
+const MAX_SHOWN_KEYS = 40;
+
 /** What may be shown of a value: lists and mappings by their shape, so that nothing nested slips out. */
 export function excerptOf(node: Located): string | null | undefined {
   if (node.kind === 'list') return `[${node.items.length} items]`;
-  if (node.kind === 'map') return `{${[...node.entries.keys()].join(', ')}}`;
+  if (node.kind === 'map') return `{${[...node.entries.keys()].slice(0, MAX_SHOWN_KEYS).join(', ')}}`;
   return undefined;
 }
 

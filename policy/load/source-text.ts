@@ -1,5 +1,5 @@
 /** From bytes or text to text that may be parsed: size, UTF-8, byte order mark and characters that deceive a reader. */
-import { type ProblemList, problemList } from './problem.ts';
+import { MAX_PROBLEMS, type ProblemList, problemList } from './problem.ts';
 import type { ProblemCode } from './problem-codes.ts';
 
 /** A policy a person can review fits in a fraction of this; the parser's cost grows with the size. */
@@ -55,13 +55,15 @@ function decodeByLine(bytes: Uint8Array): string {
   const lines: string[] = [];
   let start = 0;
   // A multi-byte sequence never holds 0x0A, so lines can be judged one by one.
-  while (start <= bytes.length) {
+  // The document is refused for the first; looking for more than can be shown would cost an exception each.
+  for (let broken = 0; start <= bytes.length && broken < MAX_PROBLEMS; ) {
     const newline = bytes.indexOf(0x0a, start);
     const end = newline === -1 ? bytes.length : newline;
     const line = bytes.subarray(start, end);
     try {
       lines.push(strict.decode(line));
     } catch {
+      broken += 1;
       lines.push(lenient.decode(line).replace('\u{FFFD}', '\u{D800}'));
     }
     start = end + 1;
@@ -78,7 +80,7 @@ function findForbiddenCharacters(text: string, problems: ProblemList): void {
     // A line break of DOS files is two characters, and only together harmless.
     if (match[0] === '\r' && text[start + 1] === '\n') continue;
     const span = { start, end: start + match[0].length };
-    problems.add({ ...describe(match[0], start), span, excerpt: lineOf(text, start) });
+    problems.add(() => ({ ...describe(match[0], start), span, excerpt: lineOf(text, start) }));
   }
 }
 
@@ -110,11 +112,21 @@ function describe(character: string, start: number): { code: ProblemCode; messag
 
 /** The line around an offset, fit to be shown although nobody knows what its values are; null when it may name a secret. */
 export function lineOf(text: string, start: number): string | null {
-  const lineStart = text.lastIndexOf('\n', start - 1) + 1;
-  const lineEnd = text.indexOf('\n', start);
-  const line = text.slice(lineStart, lineEnd === -1 ? text.length : lineEnd);
+  const before = text.slice(Math.max(0, start - MAX_LINE_CHARS), start);
+  const lineStart = before.lastIndexOf('\n') + 1;
+  // What stands at the start of an endless line is unknown, so nothing of it is shown.
+  if (lineStart === 0 && start > MAX_LINE_CHARS) return null;
+  const line =
+    before.slice(lineStart) +
+    text
+      .slice(start, start + MAX_LINE_CHARS)
+      .split('\n', 1)
+      .join('');
   return secretWord.test(line) ? null : line.replace(tokenRun, '…');
 }
+
+/** Lines of policies are shorter; the cost of an excerpt must not depend on the document. */
+const MAX_LINE_CHARS = 1000;
 
 const secretWord = /secret|token|passw|passphrase|key|credential|authorization|format/i;
 /** Long unbroken runs look like keys; shorter words are needed to recognise the place. */

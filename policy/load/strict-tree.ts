@@ -45,7 +45,8 @@ export function strictTree(text: string, problems: ProblemList): Located | null 
     // Not `silent`: then a second document would be dropped without a word.
     logLevel: 'error',
   });
-  for (const error of document.errors) addSyntaxProblem(error, text, problems);
+  const contentEnd = text.trimEnd().length;
+  for (const error of document.errors) addSyntaxProblem(error, text, contentEnd, problems);
   if (document.errors.length > 0) return null;
   const builder: Builder = { text, problems, document, nodes: 0, open: new Set(), isTooBig: false };
   const root = build(document.contents, { start: 0, end: 0 }, 0, builder);
@@ -218,13 +219,13 @@ const syntaxMessages: Readonly<Record<string, Words>> = {
   RESOURCE_EXHAUSTION: ['TOO_DEEP', 'the document is nested too deeply'],
 };
 
-function addSyntaxProblem(error: YAMLError, text: string, problems: ProblemList): void {
+function addSyntaxProblem(error: YAMLError, text: string, contentEnd: number, problems: ProblemList): void {
   const start = Math.max(0, Math.min(error.pos[0], text.length));
   // The parser often says the same twice.
   if (problems.hasErrorIn({ start, end: start + 1 })) return;
-  const isAtEnd = start > 0 && start >= text.trimEnd().length && error.code !== 'MULTIPLE_DOCS';
+  const isAtEnd = start > 0 && start >= contentEnd && error.code !== 'MULTIPLE_DOCS';
   const [code, message, hint] = isAtEnd ? unfinished : (syntaxMessages[error.code] ?? invalid);
-  problems.add({ code, span: { start, end: start + 1 }, message, hint, excerpt: lineOf(text, start) });
+  problems.add(() => ({ code, span: { start, end: start + 1 }, message, hint, excerpt: lineOf(text, start) }));
 }
 
 type Words = readonly [code: ProblemCode, message: string, hint?: string];

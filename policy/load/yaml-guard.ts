@@ -15,6 +15,11 @@ export const MAX_TOKENS = 500_000;
 /** Eight columns a level, at the deepest level. */
 const MAX_INDENT_COLUMNS = 8 * MAX_DEPTH;
 
+/** Every level may open and close, with a tag, an anchor and a comma in between. */
+const MAX_INDICATOR_RUN = 4 * MAX_DEPTH;
+/** In YAML two: the value of one key and the next key. */
+const MAX_VALUE_RUN = 8;
+
 /** What the lexer puts before the text of a scalar. */
 const SCALAR_MARK = '\u001f';
 /** What the lexer yields where nothing was written. */
@@ -28,6 +33,9 @@ interface Walk {
   atLineStart: boolean;
   anchors: number;
   aliases: number;
+  /** Indicators, and values, one after the other. */
+  indicatorRun: number;
+  valueRun: number;
 }
 
 /** Adds what makes the text unfit for the parser to `problems`; true when it may be parsed. */
@@ -40,6 +48,8 @@ export function guardYaml(text: string, problems: ProblemList): boolean {
     atLineStart: true,
     anchors: 0,
     aliases: 0,
+    indicatorRun: 0,
+    valueRun: 0,
   };
   let isScalar = false;
   for (const token of new Lexer().lex(text)) {
@@ -49,6 +59,7 @@ export function guardYaml(text: string, problems: ProblemList): boolean {
     }
     if (!isScalar && !guardToken(token, walk, problems)) return false;
     if (isScalar) walk.atLineStart = token.endsWith('\n');
+    if (!guardRuns(token, isScalar, walk, problems)) return false;
     isScalar = false;
     walk.offset += token.length;
     walk.tokens += 1;
@@ -86,6 +97,17 @@ function guardDepth(token: string, walk: Walk, problems: ProblemList): boolean {
   else if (walk.flowDepth <= 0 && (token === '-' || token === '?' || token === ':')) walk.indicatorsInLine += 1;
   if (walk.flowDepth <= MAX_DEPTH && walk.indicatorsInLine <= MAX_DEPTH) return true;
   return refuse(problems, walk, 'TOO_DEEP', `the document is nested deeper than ${MAX_DEPTH} levels`);
+}
+
+/** The parser makes an error object for each of a million commas: seconds and gigabytes for what is no YAML anyway. */
+function guardRuns(token: string, isScalar: boolean, walk: Walk, problems: ProblemList): boolean {
+  const first = token[0] ?? '';
+  if (!isScalar && ' \r\n#'.includes(first)) return true;
+  const isValue = isScalar || first === '"' || first === "'";
+  walk.valueRun = isValue ? walk.valueRun + 1 : 0;
+  walk.indicatorRun = isValue ? 0 : walk.indicatorRun + 1;
+  if (walk.valueRun <= MAX_VALUE_RUN && walk.indicatorRun <= MAX_INDICATOR_RUN) return true;
+  return refuse(problems, walk, 'SYNTAX', 'a long run of punctuation, or of values without punctuation');
 }
 
 function guardAlias(first: string, walk: Walk, problems: ProblemList): boolean {
