@@ -49,7 +49,8 @@ function unusable(value: Buffer): string | null {
   return value.some(isControl) ? 'it holds a line break or a control character, which no header can carry' : null;
 }
 
-async function askTwice(cli: Cli, question: string): Promise<Buffer> {
+/** As {@link askHidden}, typed twice. @throws UsageError also when the two lines differ */
+export async function askTwice(cli: Cli, question: string): Promise<Buffer> {
   const first = await askHidden(cli, question);
   const second = await askHidden(cli, `${question}, again`);
   const isSame = first.equals(second);

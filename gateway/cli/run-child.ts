@@ -40,4 +40,5 @@ export function runChild(command: string, args: readonly string[], options: Chil
   });
 }
 
-const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGWINCH'] as const;
+/** SIGUSR1 too: unhandled, Node would open its inspector, and this process has the environment with the secrets. */
+const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const;

@@ -24,7 +24,9 @@ export async function runCli(args: readonly string[], streams: CliStreams): Prom
 
 function describe(error: unknown): { code: string | null; message: string } {
   if (error instanceof GatewayError || error instanceof VaultError || error instanceof PolicyError) {
-    return { code: error.code, message: error.message };
+    // A wrong use below the vault's door (no terminal, lines that differ) is what the user has to know.
+    const why = error.cause instanceof UsageError ? `: ${error.cause.message}` : '';
+    return { code: error.code, message: `${error.message}${why}` };
   }
   if (error instanceof ConfigRefused) return { code: 'GATEWAY_CONFIG_INVALID', message: error.message };
   if (error instanceof UsageError) return { code: null, message: error.message };

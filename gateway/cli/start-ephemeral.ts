@@ -40,7 +40,7 @@ export async function startEphemeral(cli: Cli, config: GatewayConfig, file: stri
       api: { ...config.api, listen: null },
       callers: [],
     });
-    for (const line of await prepareHome(own, keySource(cli, own.vault.key))) cli.note(`sallyport: ${line}`);
+    for (const line of await prepareHome(own, keySource(cli, own.vault))) cli.note(`sallyport: ${line}`);
     // Not the home's own: a gateway running there would lose its CA bundle when this one ends.
     const gateway = await startWithAudit(cli, own, temporaryFolder(undo));
     undo.push(() => gateway.close());

@@ -66,7 +66,7 @@ function addExport(ca: Command, cli: Cli): void {
 async function openCa(cli: Cli, options: CaOptions): Promise<InterceptionCa> {
   const config = readConfig(cli, options);
   if (!existsSync(config.vault.file)) {
-    for (const line of await prepareHome(config, keySource(cli, config.vault.key))) cli.note(line);
+    for (const line of await prepareHome(config, keySource(cli, config.vault))) cli.note(line);
   }
   const { InterceptionCa } = await import('../../../vault/index.ts');
   return withVault(cli, config, (vault: Vault) => InterceptionCa.open({ store: vault }));

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { type Cli, FINDINGS, GOOD } from '../cli.ts';
 import { type ConfigOptions, readConfig, withConfigOptions, withExamples } from '../configuration.ts';
+import { runtimeChecks } from '../doctor/index.ts';
 import { prepareHome } from '../first-run.ts';
 import { keySource, withKeySource } from '../open-vault.ts';
 import { guardProcess, processFacts } from '../process-hygiene.ts';
@@ -22,8 +23,9 @@ export function addGateway(program: Command, cli: Cli): void {
     .action(
       cli.action(async (options: ServeOptions) => {
         guardProcess(processFacts(cli.env), { unsafeDebug: options.unsafeDebug === true });
+        for (const line of warnings()) cli.note(line);
         const config = withKeySource(cli, readConfig(cli, options));
-        for (const line of await prepareHome(config, keySource(cli, config.vault.key))) cli.note(line);
+        for (const line of await prepareHome(config, keySource(cli, config.vault))) cli.note(line);
         const { serve } = await import('../serve.ts');
         const serving = await serve(config);
         for (const line of listeningLines(serving)) cli.note(line);
@@ -33,6 +35,13 @@ export function addGateway(program: Command, cli: Cli): void {
       }),
     );
   withExamples(withServeOptions(command), 'sallyport gateway', 'sallyport gateway --config /etc/sallyport.yaml');
+}
+
+/** What of the process is not as it should be, but no reason to refuse. */
+function warnings(): readonly string[] {
+  return runtimeChecks()
+    .filter((check) => check.state !== 'ok')
+    .map((check) => `warning    ${check.name}: ${check.why}${check.how === null ? '' : ` (${check.how})`}`);
 }
 
 /** Options of everything that starts a gateway to stay. */

@@ -51,7 +51,7 @@ async function up(cli: Cli, options: UpOptions): Promise<ExitCode> {
   const checks = await examine(config);
   cli.out(`machine\n${indent(checksText(checks))}`);
   if (!isFit(checks)) return COULD_NOT_RUN;
-  const made = await prepareHome(config, keySource(cli, config.vault.key));
+  const made = await prepareHome(config, keySource(cli, config.vault));
   if (made.length > 0) cli.out(`first run\n${indent(made.join('\n'))}`);
   const { serve } = await import('../serve.ts');
   const serving = await serve(config);
@@ -104,7 +104,7 @@ async function check(cli: Cli, asJson: boolean): Promise<ExitCode> {
 }
 
 async function demonstrate(cli: Cli, config: GatewayConfig, say: (text: string) => void) {
-  const key = keySource(cli, config.vault.key);
+  const key = keySource(cli, config.vault);
   await prepareHome(config, key);
   const { prepareDemonstration } = await import('../../selftest/demo.ts');
   const { serve } = await import('../serve.ts');

@@ -37,7 +37,7 @@ function addInit(vault: Command, cli: Cli): void {
       cli.action(async (options: VaultOptions) => {
         const config = readConfig(cli, options);
         const made: string[] = [];
-        await makeVault(config, keySource(cli, config.vault.key), made);
+        await makeVault(config, keySource(cli, config.vault), made);
         if (options.json === true) cli.json({ made: made.length > 0, file: config.vault.file });
         else cli.out(made.length > 0 ? made.join('\n') : `there is a vault already: ${config.vault.file}`);
         return made.length > 0 ? GOOD : FINDINGS;

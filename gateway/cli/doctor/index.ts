@@ -6,6 +6,7 @@ import { placeChecks } from './place.ts';
 import { runtimeChecks } from './runtime.ts';
 
 export type { Check } from './check.ts';
+export { runtimeChecks } from './runtime.ts';
 
 /** Looks, opens its own ports for a moment, changes nothing. */
 export async function examine(config: GatewayConfig): Promise<readonly Check[]> {

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, linkSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -218,7 +218,6 @@ test('startControlApi() takes over the socket of a dead gateway', async (t) => {
   // A second link keeps the name alive after the server closed and unlinked its own.
   const dead = createServer().listen(path);
   await new Promise((resolve) => dead.once('listening', resolve));
-  const { linkSync } = await import('node:fs');
   linkSync(path, `${path}.kept`);
   await new Promise((resolve) => dead.close(resolve));
   const api = await startControlApi(fakeGateway(), `${path}.kept`);

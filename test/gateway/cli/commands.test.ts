@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { command, temporaryFolder } from './command-line.ts';
@@ -171,7 +172,6 @@ test('ca show makes the home at first use and says so, ca export prints the same
   const exported = await command(['ca', 'export', '--home', home]);
   t.true(exported.stdout.startsWith('-----BEGIN CERTIFICATE-----\n'));
   t.is(exported.stderr, '');
-  const { X509Certificate } = await import('node:crypto');
   t.is(new X509Certificate(exported.stdout).fingerprint256, fingerprint256);
 });
 
@@ -201,6 +201,5 @@ test('a default policy under another name is not made up', async (t) => {
   mkdirSync(join(home, 'policies'));
   writeFileSync(join(home, 'sallyport.yaml'), 'policies: { default: team-a }\n');
   await command(['ca', 'show', '--home', home]);
-  const { readdirSync } = await import('node:fs');
   t.deepEqual(readdirSync(join(home, 'policies')), []);
 });

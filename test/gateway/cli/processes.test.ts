@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { mainFile, started, temporaryFolder } from './command-line.ts';
@@ -190,20 +190,22 @@ test('run forwards SIGTERM and passes on what the command makes of it', async (t
       },
     },
   );
-  const { watch } = await import('node:fs');
-  mkdirSync(gateway.home, { recursive: true });
-  await new Promise<void>((resolve) => {
-    const watcher = watch(gateway.home, () => {
-      if (!existsSync(join(gateway.home, 'ready'))) return;
-      watcher.close();
-      resolve();
-    });
-    if (existsSync(join(gateway.home, 'ready'))) {
-      watcher.close();
-      resolve();
-    }
-  });
+  await appeared(gateway.home, 'ready');
   process.kill(pid, 'SIGTERM');
   t.is((await running).code, 42);
   await gateway.stop('SIGTERM');
 });
+
+/** Resolves once the folder holds the file. */
+function appeared(folder: string, name: string): Promise<void> {
+  return new Promise((resolve) => {
+    const watcher = watch(folder);
+    const look = (): void => {
+      if (!existsSync(join(folder, name))) return;
+      watcher.close();
+      resolve();
+    };
+    watcher.on('change', look);
+    look();
+  });
+}

@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import test from 'ava';
 import { Cli } from '../../../gateway/cli/cli.ts';
-import { askHidden } from '../../../gateway/cli/prompt.ts';
+import { askHidden, askTwice } from '../../../gateway/cli/prompt.ts';
 import { command, type Outcome, started, temporaryFolder } from './command-line.ts';
 
 const value = 'tr0ub4dor-correct-horse';
@@ -91,7 +91,6 @@ test('the started program never shows the value, not in its output and not in it
 
 test('a passphrase comes from the environment when the configuration says so', async (t) => {
   const home = join(temporaryFolder(t), 'home');
-  const { mkdirSync, writeFileSync } = await import('node:fs');
   mkdirSync(home, { mode: 0o700 });
   writeFileSync(join(home, 'sallyport.yaml'), 'vault: { passphrase: "env:PASS" }\n');
   const env = { PASS: 'a long passphrase' };
@@ -161,4 +160,26 @@ test('askHidden() refuses a line longer than a terminal sends', async (t) => {
   const answer = askHidden(cli, 'passphrase');
   stdin.write('x'.repeat(5000));
   await t.throwsAsync(answer, { message: /too long/ });
+});
+
+test('askTwice() takes two equal lines and refuses two that differ', async (t) => {
+  const same = terminal();
+  const answer = askTwice(same.cli, 'passphrase');
+  same.stdin.write('one\r');
+  // The second question is asked only after the first answer.
+  setImmediate(() => same.stdin.write('one\r'));
+  t.is((await answer).toString(), 'one');
+  const different = terminal();
+  const refused = askTwice(different.cli, 'passphrase');
+  different.stdin.write('one\r');
+  setImmediate(() => different.stdin.write('two\r'));
+  await t.throwsAsync(refused, { message: /differ/ });
+});
+
+test('a passphrase that is to be typed is refused where there is no terminal, and that is said', async (t) => {
+  const home = temporaryFolder(t);
+  writeFileSync(join(home, 'sallyport.yaml'), 'vault: { passphrase: prompt }\n');
+  const outcome = await command(['vault', 'init', '--home', home]);
+  t.is(outcome.code, 2);
+  t.true(outcome.stderr.includes('there is no terminal'), outcome.stderr);
 });
