@@ -1,52 +1,14 @@
 import test from 'ava';
-import fc from 'fast-check';
 import { parse } from 'yaml';
 import { decide, formatProblems, loadPolicy, MAX_POLICY_BYTES, type PolicyDocument } from '../../../policy/index.ts';
 import { filesBelow, repositoryText } from '../../kit/source-tree.ts';
+import { bound, fullPolicy as full, read, rule } from './policy-texts.ts';
 
 const load = (source: string | Uint8Array) => loadPolicy(source, { file: 'policy.yaml' });
 
 const corpus: readonly string[] = filesBelow('test/testdata/policy', '.yaml').map(
   (file) => parse(repositoryText(file)).policy,
 );
-
-const full = `version: 1
-name: coding-agent
-description: |
-  What a coding agent may reach.
-owner: platform-security
-mode: enforce
-allowPrivate: [10.20.0.0/16]
-rules:
-  - name: github-read
-    effect: allow
-    reason: >
-      Read-only access
-      to our repositories.
-    hosts: [API.GitHub.com., "*.Bücher.example"]
-    methods: [read]
-    paths: ["/repos/%61cme/**"]
-  - name: metrics
-    effect: allow
-    scheme: http
-    cidrs: ["10.20.30.0/24", "2606:4700:0::/48"]
-    methods: [any]
-    query: { format: "text*" }
-    ports: [9090]
-    encodedSlash: true
-    tls: intercept
-    protocol: http
-  - { name: no-deletes, effect: deny, hosts: ["**"], methods: [DELETE] }
-credentials:
-  - name: token
-    secret: vault:github/acme@2
-    bind: { hosts: [api.github.com], methods: [GET], paths: ["/repos/acme/**"] }
-    inject: { header: Authorization, format: "Bearer {secret}" }
-    onClientCredential: replace
-tests:
-  - { request: GET https://api.github.com/repos/acme/site, expect: allow, rule: github-read, credential: token }
-  - { request: DELETE https://api.github.com/repos/acme/site, expect: deny, rule: no-deletes }
-`;
 
 test('loadPolicy() gives a document with every value canonical and every default filled in', (t) => {
   const loaded = load(full);
@@ -183,74 +145,6 @@ for (const secret of secrets) {
   });
 }
 
-const rule = (fields: string) =>
-  `version: 1\nname: t\nrules:\n  - { name: r, effect: allow, hosts: [api.example.com], ${fields} }\n`;
-const bound = (ruleFields: string, bind: string) =>
-  `${rule(ruleFields)}credentials:\n  - { name: c, secret: env:X, bind: { hosts: [api.example.com]${bind} }, inject: { header: X-Key } }\n`;
-const aTest = 'tests: [{ request: GET https://api.example.com/x, expect: allow, rule: r }]\n';
-const read = 'methods: [GET], paths: ["/x"]';
-
-const warnings: readonly (readonly [name: string, text: string, codes: readonly string[]])[] = [
-  ['nothing to say', `${rule(read)}${aTest}`, []],
-  ['no tests', rule(read), ['LINT_UNTESTED']],
-  ['a credential, narrow rule', `${bound(read, `, ${read}`)}${aTest}`, []],
-  ['a credential, any method', `${bound('paths: ["/x"]', `, ${read}`)}${aTest}`, ['LINT_ANY_METHOD']],
-  ['a credential, any path', `${bound('methods: [GET]', `, ${read}`)}${aTest}`, ['LINT_ANY_PATH']],
-  [
-    'a credential that may write',
-    `${bound('methods: [GET, POST], paths: ["/x"]', ', methods: [GET, POST], paths: ["/x"]')}${aTest}`,
-    ['LINT_WRITE_WITH_CREDENTIAL'],
-  ],
-  ['a write that gets no credential', `${bound('methods: [GET, POST], paths: ["/x"]', `, ${read}`)}${aTest}`, []],
-  ['the same path twice', `${rule('methods: [GET], paths: ["/x", "/%78"]')}${aTest}`, ['LINT_REPEATED']],
-  ['an encoded slash nobody takes', rule('methods: [GET], paths: ["/a%2Fb"]'), ['LINT_UNTESTED', 'LINT_NEVER_MATCHES']],
-  ['an encoded slash that is taken', rule('methods: [GET], paths: ["/a%2Fb"], encodedSlash: true'), ['LINT_UNTESTED']],
-  ['a private block that is shut', `${rule(`${read}, cidrs: [10.0.0.0/24]`)}${aTest}`, ['LINT_NEVER_MATCHES']],
-  ['a private block that is open', `${rule(`${read}, cidrs: [10.0.0.0/24]`)}allowPrivate: [10.0.0.0/8]\n${aTest}`, []],
-  [
-    'an opened block with a metadata address',
-    `${rule(read)}allowPrivate: [100.64.0.0/10]\n${aTest}`,
-    ['LINT_STAYS_SHUT'],
-  ],
-  [
-    'a public suffix',
-    'version: 1\nname: t\nrules:\n  - { name: r, effect: allow, hosts: ["*.github.io"], unsafeWide: true }\n',
-    ['LINT_UNTESTED', 'LINT_PUBLIC_SUFFIX'],
-  ],
-  [
-    'a rule that a deny takes whole',
-    `${rule(read)}  - { name: d, effect: deny, hosts: ["*.example.com"], paths: ["/**"] }\n`,
-    ['LINT_UNTESTED', 'LINT_SHADOWED'],
-  ],
-  [
-    'a rule that a deny takes in part',
-    `${rule(read)}  - { name: d, effect: deny, hosts: ["*.example.com"], paths: ["/x/y"] }\n`,
-    ['LINT_UNTESTED'],
-  ],
-  [
-    'a rule that a deny for all hosts takes whole',
-    `${rule('methods: [GET, POST]')}  - { name: d, effect: deny, hosts: ["**"], methods: [any] }\n`,
-    ['LINT_UNTESTED', 'LINT_SHADOWED'],
-  ],
-  [
-    'a rule that a deny for other methods leaves alone',
-    `${rule('methods: [GET, POST]')}  - { name: d, effect: deny, hosts: ["**"], methods: [GET] }\n`,
-    ['LINT_UNTESTED'],
-  ],
-];
-
-for (const [name, text, codes] of warnings) {
-  test(`loadPolicy() warns rightly: ${name}`, (t) => {
-    const loaded = load(text);
-    if (!loaded.ok) return t.fail(formatProblems(loaded.problems));
-    t.deepEqual(
-      loaded.warnings.map(({ code }) => code.replace('POLICY_', '')),
-      codes,
-    );
-    t.true(loaded.warnings.every(({ severity }) => severity === 'warning'));
-  });
-}
-
 test('loadPolicy() refuses bytes that are no text, and too many of them', (t) => {
   const codes = (source: Uint8Array) => {
     const loaded = load(source);
@@ -306,82 +200,3 @@ function written({ allowPrivate, rules, credentials, tests, ...rest }: PolicyDoc
 function unlessEmpty(lists: Readonly<Record<string, readonly unknown[]>>): Record<string, readonly unknown[]> {
   return Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
 }
-
-test('loadPolicy() never throws on text, bytes or objects', (t) => {
-  const key = fc.constantFrom(
-    'version',
-    'name',
-    'rules',
-    'credentials',
-    'tests',
-    'hosts',
-    'bind',
-    'inject',
-    'secret',
-    'effect',
-    'basic',
-    'query',
-    'x',
-  );
-  const value: fc.Memo<unknown> = fc.memo((depth) =>
-    depth <= 1
-      ? fc.oneof(
-          fc.constantFrom(
-            1,
-            'allow',
-            'deny',
-            '**',
-            '*.com',
-            'vault:x',
-            '@npm',
-            'ask',
-            null,
-            true,
-            'GET https://a/',
-            '',
-          ),
-          fc.string(),
-        )
-      : fc.oneof(
-          fc.dictionary(key, value(depth - 1), { maxKeys: 5 }),
-          fc.array(value(depth - 1), { maxLength: 3 }),
-          value(1),
-        ),
-  );
-  const source = fc.oneof(
-    fc.string({ unit: 'binary' }),
-    fc.uint8Array(),
-    value(5).map((object) => JSON.stringify(object)),
-    fc.dictionary(key, value(4)).map((object) => JSON.stringify({ version: 1, name: 't', ...object })),
-  );
-  fc.assert(
-    fc.property(source, (text) => {
-      load(text);
-    }),
-    { numRuns: 1500 },
-  );
-  t.pass();
-});
-
-test('loadPolicy() never throws on a policy with a slip in it', (t) => {
-  const slip = fc.tuple(
-    fc.constantFrom(full, ...corpus),
-    fc.nat(),
-    fc.nat({ max: 4 }),
-    fc.oneof(
-      fc.constantFrom('', ' ', '\n', '"', '*', '[', ']', '{', '}', ':', '-', '0', 'ask', '&a ', '*a', '!!x ', '\t'),
-      fc.string({ maxLength: 3 }),
-    ),
-  );
-  fc.assert(
-    fc.property(slip, ([text, at, length, inserted]) => {
-      const start = at % (text.length + 1);
-      const loaded = load(text.slice(0, start) + inserted + text.slice(start + length));
-      if (loaded.ok) return;
-      for (const problem of loaded.problems)
-        t.true([...(problem.excerpt ?? '')].length <= 80 && !/\p{Cc}/u.test(problem.excerpt ?? ''));
-    }),
-    { numRuns: 1000 },
-  );
-  t.pass();
-});

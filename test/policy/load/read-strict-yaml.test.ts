@@ -184,7 +184,7 @@ test('readStrictYaml() never throws on text, bytes or JSON', (t) => {
       for (const problem of result.problems)
         t.true(problem.line >= 1 && problem.column >= 1 && /^CONFIG_[A-Z_]+$/.test(problem.code));
     }),
-    { numRuns: 2000 },
+    { numRuns: 800 },
   );
   t.pass();
 });
@@ -204,6 +204,6 @@ test('readStrictYaml() reads every JSON document as JSON does', (t) => {
       if (!result.ok) return t.fail(`${text}\n${formatProblems(result.problems)}`);
       t.deepEqual(result.value, JSON.parse(text));
     }),
-    { numRuns: 500 },
+    { numRuns: 150 },
   );
 });
