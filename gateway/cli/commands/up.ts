@@ -3,10 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import { probeSocket } from '../../api/claim-socket.ts';
+import type { AttachedSandbox } from '../../api/index.ts';
 import { loadConfig } from '../../config/index.ts';
 import type { DemoStep } from '../../selftest/demo.ts';
 import type { GatewayConfig } from '../../types.ts';
-import { type Cli, COULD_NOT_RUN, type ExitCode, FINDINGS, GOOD } from '../cli.ts';
+import { type Cli, type ExitCode, FINDINGS, GOOD, UsageError } from '../cli.ts';
 import { ConfigRefused, readConfig, withExamples, withJson } from '../configuration.ts';
 import { checksText, examine, isFit } from '../doctor/index.ts';
 import { prepareHome } from '../first-run.ts';
@@ -48,37 +50,48 @@ export function addUp(program: Command, cli: Cli): void {
 
 async function up(cli: Cli, options: UpOptions): Promise<ExitCode> {
   const config = withKeySource(cli, readConfig(cli, options));
+  if ((await probeSocket(config.api.socket)) === 'live') {
+    throw new UsageError(`Cannot start: a gateway of this home is running already (${config.api.socket})`);
+  }
+  const say = (title: string, text: string): void => {
+    if (options.json !== true && text !== '') cli.out(`${title}\n${indent(text)}`);
+  };
   const checks = await examine(config);
-  cli.out(`machine\n${indent(checksText(checks))}`);
-  if (!isFit(checks)) return COULD_NOT_RUN;
+  say('machine', checksText(checks));
+  if (!isFit(checks)) throw new UsageError('Cannot start: something that is needed is missing (`sallyport doctor`)');
   const made = await prepareHome(config, keySource(cli, config.vault));
-  if (made.length > 0) cli.out(`first run\n${indent(made.join('\n'))}`);
+  say('first run', made.join('\n'));
   const { serve } = await import('../serve.ts');
   const serving = await serve(config);
   try {
-    cli.out(`gateway\n${indent(listeningLines(serving).join('\n'))}`);
-    cli.out(`boundary self-test\n${indent(selftestText(await serving.gateway.selftest()))}`);
-    cli.out(`how to use it\n${indent(await usageText(serving, config))}`);
+    say('gateway', listeningLines(serving).join('\n'));
+    const selftest = await serving.gateway.selftest();
+    say('boundary self-test', selftestText(selftest));
+    const identity = await attachUser(serving, config);
+    say('how to use it', usageText(identity, config));
+    if (options.json === true) cli.json({ checks, made, status: serving.gateway.status(), selftest, identity });
     const signal = await untilStopped({ onHangup: () => void reloadAndSay(cli, serving) });
-    cli.out(`${signal}: stopping`);
+    cli.note(`${signal}: stopping`);
     return serving.gateway.status().refusing === null ? GOOD : FINDINGS;
   } finally {
     await serving.close();
   }
 }
 
-/** An identity that lives as long as this process, and the one line that uses it. */
-async function usageText(serving: Serving, config: GatewayConfig): Promise<string> {
-  const file = join(config.policies.dir, `${config.policies.default}.yaml`);
-  const attached = await serving.gateway.attach({
-    policy: config.policies.default,
-    labels: { via: 'up' },
-    actor: 'up',
-  });
+/** How the user at this terminal reaches the gateway without `run`; it lives as long as this process. */
+type Identity = Pick<AttachedSandbox, 'id' | 'proxyUrl' | 'caBundlePath'>;
+
+async function attachUser(serving: Serving, config: GatewayConfig): Promise<Identity> {
+  const options = { policy: config.policies.default, labels: { via: 'up' }, actor: 'up' };
+  const { id, proxyUrl, caBundlePath } = await serving.gateway.attach(options);
+  return { id, proxyUrl, caBundlePath };
+}
+
+function usageText(identity: Identity, config: GatewayConfig): string {
   return [
     'sallyport run -- curl https://example.com/',
-    `curl --proxy ${attached.proxyUrl} --cacert ${attached.caBundlePath} https://example.com/`,
-    `policy   ${file}  (edit, then \`sallyport reload\`)`,
+    `curl --proxy ${identity.proxyUrl} --cacert ${identity.caBundlePath} https://example.com/`,
+    `policy   ${config.policies.default} in ${config.policies.dir}  (edit, then \`sallyport reload\`)`,
     'records  sallyport audit tail --follow',
     'Ctrl-C stops it; a second one at once',
   ].join('\n');

@@ -117,6 +117,9 @@ test('up says how to use it and stops at SIGINT', async (t) => {
   const gateway = await gatewayProcess(t, ['up']);
   await gateway.waitFor('Ctrl-C stops it');
   t.regex(gateway.log(), /curl --proxy http:\/\/[^ ]+ --cacert [^ ]+ https:\/\//);
+  const second = await started(['up', '--listen', '127.0.0.1:0', '--home', gateway.home]);
+  t.is(second.code, 2);
+  t.true(second.stderr.includes('a gateway of this home is running already'), second.stderr);
   t.is(await gateway.stop('SIGINT'), 0);
 });
 
