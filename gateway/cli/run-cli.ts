@@ -17,6 +17,8 @@ export async function runCli(args: readonly string[], streams: CliStreams): Prom
     if (error instanceof CommanderError) return error.exitCode === 0 ? GOOD : COULD_NOT_RUN;
     const { code, message } = describe(error);
     cli.note(`sallyport: ${message}${code === null ? '' : ` (${code})`}`);
+    const hint = hints[code ?? ''];
+    if (hint !== undefined) cli.note(`sallyport: ${hint}`);
     if (wantsJson(args)) cli.json({ error: { code: code ?? 'internal', message } });
     return COULD_NOT_RUN;
   }
@@ -32,6 +34,13 @@ function describe(error: unknown): { code: string | null; message: string } {
   if (error instanceof UsageError) return { code: null, message: error.message };
   return { code: 'internal', message: error instanceof Error ? error.message : String(error) };
 }
+
+/** What to do next, where one step is right for everybody. */
+const hints: Readonly<Record<string, string>> = {
+  VAULT_FILE_MISSING: '`sallyport vault init` makes one',
+  GATEWAY_NOT_RUNNING: '`sallyport up` starts one',
+  GATEWAY_AUDIT_LOCKED: 'one gateway a home: stop the other, or give this one another --home',
+};
 
 /** Of our own arguments only: what follows `--` belongs to somebody else's command. */
 function wantsJson(args: readonly string[]): boolean {
