@@ -53,6 +53,8 @@ export interface Upstream {
   readonly requests: readonly SeenRequest[];
   /** TCP connections accepted so far. */
   readonly connections: number;
+  /** TCP connections open now. */
+  readonly openConnections: number;
   /** Application bytes received so far, over all connections, complete requests or not. */
   readonly receivedBytes: number;
   /** Handshakes that failed, by OpenSSL or Node error code. */
@@ -106,6 +108,10 @@ class UpstreamState implements Upstream {
   constructor(options: UpstreamOptions) {
     this.#routes = new Map(Object.entries(options.routes ?? {}));
     this.#fallback = options.reply ?? echo;
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size;
   }
 
   track(socket: Socket): void {
