@@ -74,6 +74,9 @@ export interface TestGateway {
   close(): Promise<void>;
 }
 
+/** For a test file that runs the tests of other files once more, with sockets read the other way. */
+export const setupDefaults: { wireMode: NonNullable<GatewayOptions['wireMode']> } = { wireMode: 'direct' };
+
 /** Starts a gateway. What it opened is gone after `close`, or after a failed start. */
 export async function startTestGateway(setup: GatewaySetup): Promise<TestGateway> {
   const home = await scratchDirectory();
@@ -82,11 +85,11 @@ export async function startTestGateway(setup: GatewaySetup): Promise<TestGateway
   try {
     const config = await writeHome(home.path, setup, self);
     Object.assign(process.env, setup.env);
-    const { limits, resolve, wireMode } = setup;
+    const { limits, resolve, wireMode = setupDefaults.wireMode } = setup;
     const gateway = await startGateway(config, {
       ...(limits === undefined ? {} : { limits }),
       ...(resolve === undefined ? {} : { resolve }),
-      ...(wireMode === undefined ? {} : { wireMode }),
+      wireMode,
       writeLog: (line) => log.push(line),
     });
     self.port = gateway.proxyAddresses[0]?.port ?? 0;

@@ -7,6 +7,7 @@ import { gitEnvironment, makeRepository, startGitServer } from './git-server.ts'
 import { scratch, startRig, succeeded } from './rig.ts';
 
 const test = testNeeding(command('git'));
+const testWithCurl = testNeeding(command('git'), command('curl'));
 
 const policy = `
 version: 1
@@ -59,9 +60,8 @@ test('git push is refused when it asks for receive-pack', async (t) => {
   t.false(rig.servers['git.acme.test']?.seen.some((line) => line.includes('receive-pack')));
 });
 
-test('git-receive-pack itself is refused to a client that skips the discovery', async (t) => {
+testWithCurl('git-receive-pack itself is refused to a client that skips the discovery', async (t) => {
   const { rig, root, env } = await startGit(t);
-  // A helper of git that speaks the second phase directly: what it sends is a real push request without commands.
   const type = 'Content-Type: application/x-git-receive-pack-request';
   const url = 'https://git.acme.test/acme/site.git/git-receive-pack';
   const done = await runCommand('curl', ['-sS', '-H', type, '--data-binary', '0000', url], { env, cwd: root });
