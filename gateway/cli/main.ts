@@ -3,8 +3,8 @@
 import process from 'node:process';
 import { runCli } from './run-cli.ts';
 
-// A reader that went away (`| head`) ends the program quietly, as it does for any filter.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 2));
+// A reader that went away (`| head`) stops what would go on, in order; what ends by itself ends without output.
+process.stdout.on('error', () => process.emit('SIGTERM', 'SIGTERM'));
 
 process.exitCode = await runCli(process.argv.slice(2), {
   stdin: process.stdin,

@@ -1,6 +1,6 @@
 /** `up`: everything this machine can do, in the foreground; `up --check` shows it once on servers of its own and ends. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { probeSocket } from '../../api/claim-socket.ts';
@@ -99,6 +99,11 @@ function usageText(identity: Identity, config: GatewayConfig): string {
 
 async function check(cli: Cli, asJson: boolean): Promise<ExitCode> {
   const home = mkdtempSync(join(tmpdir(), 'sallyport-check-'));
+  const onSignal = (signal: NodeJS.Signals): void => {
+    rmSync(home, { recursive: true, force: true });
+    process.exit(128 + constants.signals[signal]);
+  };
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   try {
     const config = checkConfig(home);
     const say = (text: string): void => {
@@ -112,6 +117,7 @@ async function check(cli: Cli, asJson: boolean): Promise<ExitCode> {
     say(ok ? '\nall as expected' : '\nNOT AS EXPECTED');
     return ok ? GOOD : FINDINGS;
   } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     rmSync(home, { recursive: true, force: true });
   }
 }

@@ -77,7 +77,7 @@ const table: [string, string[], number, string | RegExp, string | RegExp][] = [
   ['audit verify with a wrong head', ['audit', 'verify', '--expect-head', 'x'], 2, /^$/, 'SEQ:HASH'],
   ['audit tail with a wrong count', ['audit', 'tail', '-n', '-1'], 2, /^$/, 'from 0 to 10000'],
   ['audit tail with a wrong verdict', ['audit', 'tail', '--verdict', 'maybe'], 2, /^$/, 'Allowed choices are allow'],
-  ['status without a gateway', ['status', '--home', '{home}/none'], 2, /^$/, /GATEWAY_NOT_RUNNING[^]*sallyport up/],
+  ['status without a gateway', ['status', '--home', '{home}/none'], 2, /^$/, /GATEWAY_NOT_RUNNING\)\n.*sallyport up/],
   ['reload without a gateway', ['reload', '--home', '{home}/none'], 2, /^$/, 'none is running'],
   ['selftest without a gateway', ['selftest', '--home', '{home}/none'], 2, /^$/, 'none is running'],
   ['vault list without a vault', ['vault', 'list', '--home', '{home}/none'], 2, /^$/, 'sallyport vault init'],

@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import test from 'ava';
 import type { Command } from 'commander';
@@ -6,7 +8,7 @@ import { Cli } from '../../../gateway/cli/cli.ts';
 import { commandModels } from '../../../gateway/cli/completion/command-model.ts';
 import { createProgram } from '../../../gateway/cli/program.ts';
 import { command as commandAvailable, testNeeding } from '../../kit/require-system.ts';
-import { command } from './command-line.ts';
+import { command, temporaryFolder } from './command-line.ts';
 
 const quiet = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env: {} };
 const commands = flatten(createProgram(new Cli(quiet)), '');
@@ -78,7 +80,9 @@ for (const [shell, flag] of [
 ] as const) {
   testNeeding(commandAvailable(shell))(`completion ${shell} is a script that ${shell} can read`, async (t) => {
     const { stdout } = await command(['completion', shell]);
-    const checked = spawnSync(shell, [flag], { input: stdout, encoding: 'utf8' });
+    const file = join(temporaryFolder(t), 'completion');
+    writeFileSync(file, stdout);
+    const checked = spawnSync(shell, [flag, file], { encoding: 'utf8' });
     t.is(checked.status, 0, checked.stderr);
   });
 }
