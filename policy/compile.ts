@@ -109,18 +109,23 @@ function compileBinding(credential: CompiledCredential): CompiledBinding {
   const subject = `credential ${name}`;
   const hosts = bind.hosts.map((host) => must(parseHostPattern(host), subject, host));
   refuseAny(hosts, subject);
-  return Object.freeze({
-    credential,
-    alone: Object.freeze([credential]),
+  const route = {
     isDeny: false,
-    hosts,
-    scheme: allowCleartext ? null : 'https',
-    ports: bind.ports.length > 0 ? bind.ports : allowCleartext ? [443, 80] : [443],
     methods: openMethods(bind.methods),
     paths: bind.paths.map((path): PathPattern => must(parsePathPattern(path), subject, path)),
     query: [],
     // Whether an encoded slash passes at all is the rule's say; both forms of the path must be bound.
     encodedSlash: true,
+  };
+  return Object.freeze({
+    ...route,
+    credential,
+    alone: Object.freeze([credential]),
+    hosts,
+    scheme: allowCleartext ? null : 'https',
+    ports: bind.ports.length > 0 ? bind.ports : allowCleartext ? [443, 80] : [443],
+    // Ports say nothing here: the same service is 443 with TLS and 80 without.
+    cleartext: allowCleartext ? null : Object.freeze({ ...route, scheme: 'http', ports: null }),
   });
 }
 

@@ -97,4 +97,6 @@ export interface CompiledBinding extends Conditions {
   /** The list of just this credential, made once. */
   readonly alone: readonly CompiledCredential[];
   readonly hosts: readonly HostPattern[];
+  /** Plain http requests to the same route on any port, which are refused; null when the credential may travel there. */
+  readonly cleartext: Conditions | null;
 }

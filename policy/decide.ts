@@ -5,6 +5,7 @@ import { isNeverName, judgeAddress } from './never-list.ts';
 import { isInPlay, mismatch, Question } from './question.ts';
 import {
   allowWith,
+  cleartextCredential,
   connectDenied,
   defaultDenied,
   doubleEncoding,
@@ -75,13 +76,13 @@ function judge(policy: CompiledPolicy, facts: HttpFacts): Decision {
   if (facts.target.encodedPercent && isPercentInPlay(question)) {
     return doubleEncoding(policy, facts);
   }
-  const ask = findOpen(question, 'ask');
-  if (ask !== null) {
-    return ask.decision;
-  }
-  const allow = findOpen(question, 'allow');
-  if (allow !== null) {
-    return allowWith(allow, boundCredentials(question));
+  const open = findOpen(question, 'ask') ?? findOpen(question, 'allow');
+  if (open !== null) {
+    const shut = facts.scheme === 'http' ? findCleartext(question) : null;
+    if (shut !== null) {
+      return cleartextCredential(policy, facts, shut);
+    }
+    return open.rule.effect === 'ask' ? open.decision : allowWith(open, boundCredentials(question));
   }
   return facts.target.encodedSlash && isSlashTheOnlyFault(question)
     ? encodedSlash(policy, facts)
@@ -141,6 +142,21 @@ function isSlashTheOnlyFault(question: Question): boolean {
   return openBuckets(question).some((bucket) =>
     [...bucket.ask.rules, ...bucket.allow.rules].some((rule) => mismatch(rule, question) === 'encoded_slash'),
   );
+}
+
+/**
+ * The credential of a route that was asked for over plain http. Sent bare, the request would lose what its author gave it,
+ * and an answer forged on the way could pass for the real one.
+ */
+function findCleartext(question: Question): CompiledCredential | null {
+  for (let index = 0; index < question.openCount; index += 1) {
+    for (const { cleartext, credential } of bucketAt(question, index).bindings) {
+      if (cleartext !== null && mismatch(cleartext, question) === null) {
+        return credential;
+      }
+    }
+  }
+  return null;
 }
 
 /** The credentials bound to exactly this request; no allocation for none or one. */

@@ -154,6 +154,14 @@ export function doubleEncoding(policy: CompiledPolicy, facts: HttpFacts): Decisi
   );
 }
 
+export function cleartextCredential(policy: CompiledPolicy, facts: HttpFacts, { spec }: CompiledCredential): Decision {
+  return refusal(
+    'cleartext_credential',
+    `Credential ${spec.name} is bound to ${requestText(facts)}, and it does not travel over plain http.`,
+    `Use https. ${ownerOf(policy.document)} can narrow the binding, or say allowCleartext: true there (line ${spec.line}).`,
+  );
+}
+
 /** What some rules of a bucket allow, at most MAX_HINT_EXAMPLES, for the hints of refusals. */
 export function examplesOf(rules: readonly CompiledRule[]): readonly string[] {
   return rules.slice(0, MAX_HINT_EXAMPLES).flatMap(allowedTexts).slice(0, MAX_HINT_EXAMPLES);

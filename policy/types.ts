@@ -164,6 +164,8 @@ export type DecisionCode =
   | 'never_list'
   /** Private address space the policy did not open with `allowPrivate`. */
   | 'private_address'
+  /** A credential is bound to this route and does not travel over plain http. */
+  | 'cleartext_credential'
   /** `%2F` or `%25` in a path where the matching rules do not take it: answered 400. */
   | 'encoded_slash'
   | 'double_encoding'

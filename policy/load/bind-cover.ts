@@ -35,12 +35,15 @@ export function slotOf(credential: CredentialSpec): string {
 export function bindMeetsRule(credential: CredentialSpec, rule: Rule): boolean {
   const isSchemeOpen = rule.scheme === 'https' || credential.allowCleartext;
   const ports = rule.ports.length === 0 ? [rule.scheme === 'https' ? 443 : 80] : rule.ports;
+  return isSchemeOpen && routeMeetsRule(credential, rule) && portsOf(credential).some((port) => ports.includes(port));
+}
+
+/** The same for hosts, methods and paths alone. Errs to true. */
+export function routeMeetsRule({ bind }: CredentialSpec, rule: Rule): boolean {
   return (
-    isSchemeOpen &&
-    anyPair(credential.bind.hosts, rule.hosts, hostsIntersect) &&
-    methodsIntersect(credential.bind.methods, rule.methods) &&
-    pathListsIntersect(credential.bind.paths, rule.paths) &&
-    portsOf(credential).some((port) => ports.includes(port))
+    anyPair(bind.hosts, rule.hosts, hostsIntersect) &&
+    methodsIntersect(bind.methods, rule.methods) &&
+    pathListsIntersect(bind.paths, rule.paths)
   );
 }
 

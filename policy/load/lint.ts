@@ -2,7 +2,7 @@
 import { cidrContains, parseCidr } from '../address.ts';
 import { isPrivateCidr } from '../address-class.ts';
 import type { PolicyDocument, Rule } from '../types.ts';
-import { bindMeetsRule, methodsIntersect } from './bind-cover.ts';
+import { bindMeetsRule, methodsIntersect, routeMeetsRule } from './bind-cover.ts';
 import type { DocumentCheck } from './document-check.ts';
 import { hostCovers, pathCovers } from './globs.ts';
 import type { ProblemCode } from './problem-codes.ts';
@@ -17,6 +17,7 @@ export function lint(document: PolicyDocument, tested: ReadonlySet<string>, chec
   for (const [index, rule] of document.rules.entries()) {
     if (rule.effect === 'allow') {
       lintCredentials(document, rule, index, check);
+      lintCleartext(document, rule, index, check);
       lintNeverMatches(document, rule, index, check);
       if (isComparable) lintShadowed(denies, rule, index, check);
     }
@@ -52,6 +53,15 @@ function lintCredentials(document: PolicyDocument, rule: Rule, index: number, ch
     const hint = 'If it only reads, say `methods: [read]` in the rule and in `bind`.';
     warn(check, index, 'LINT_WRITE_WITH_CREDENTIAL', `${where} allows writing`, hint);
   }
+}
+
+function lintCleartext(document: PolicyDocument, rule: Rule, index: number, check: DocumentCheck): void {
+  if (rule.scheme !== 'http') return;
+  const shut = document.credentials.find((one) => !one.allowCleartext && routeMeetsRule(one, rule));
+  if (shut === undefined) return;
+  const message = `\`${rule.name}\` is plain http: what it shares with the binding of \`${shut.name}\` is refused`;
+  const hint = 'Keep their paths or methods apart, or say `allowCleartext: true` in the credential.';
+  warn(check, index, 'LINT_CLEARTEXT', message, hint);
 }
 
 function lintNeverMatches(document: PolicyDocument, rule: Rule, index: number, check: DocumentCheck): void {

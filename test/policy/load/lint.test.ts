@@ -15,6 +15,14 @@ const warnings: readonly (readonly [name: string, text: string, codes: readonly 
     `${bound('methods: [GET, POST], paths: ["/x"]', ', methods: [GET, POST], paths: ["/x"]')}${aTest}`,
     ['LINT_WRITE_WITH_CREDENTIAL'],
   ],
+  [
+    'plain http beside a credential',
+    `${bound(read, `, ${read}`)}`.replace(
+      'rules:\n',
+      'rules:\n  - { name: h, effect: allow, scheme: http, hosts: [api.example.com], methods: [GET] }\n',
+    ),
+    ['LINT_UNTESTED', 'LINT_CLEARTEXT'],
+  ],
   ['a write that gets no credential', `${bound('methods: [GET, POST], paths: ["/x"]', `, ${read}`)}${aTest}`, []],
   ['the same path twice', `${rule('methods: [GET], paths: ["/x", "/%78"]')}${aTest}`, ['LINT_REPEATED']],
   ['an encoded slash nobody takes', rule('methods: [GET], paths: ["/a%2Fb"]'), ['LINT_UNTESTED', 'LINT_NEVER_MATCHES']],
