@@ -14,7 +14,7 @@ import type { Refusal } from './refusal.ts';
 import { deny, fault, refusals } from './refusal.ts';
 import { RequestBody } from './request-body.ts';
 import { ResponseRelay } from './response-relay.ts';
-import { REWRITE_SLACK, writeRequestHead } from './rewrite.ts';
+import { rewriteRoom, writeRequestHead } from './rewrite.ts';
 import type { Upstream, UpstreamOwner } from './upstream-pool.ts';
 import type { Wire } from './wire.ts';
 
@@ -239,8 +239,7 @@ export class Exchange implements UpstreamOwner {
     this.#upstreamRecord = upstream.record;
     upstream.owner = this;
     upstream.uses++;
-    const room =
-      head.end - head.start + REWRITE_SLACK + this.#credentials.reduce((sum, one) => sum + one.line.length, 0);
+    const room = rewriteRoom(head, this.#judged, this.#credentials);
     const taken = this.body.takeWithHead(Math.min(end - start, 16 * 1024));
     if (scratch.length < room + taken) scratch = Buffer.alloc(2 * (room + taken));
     let length = writeRequestHead(scratch, head, this.#judged, this.#credentials);

@@ -11,16 +11,28 @@ const IDENTITY = Buffer.from('accept-encoding: identity\r\n');
 const CHUNKED = Buffer.from('transfer-encoding: chunked\r\n');
 const CRLF = Buffer.from('\r\n');
 
-/** Room a rewritten head may need above the received one: canonical target, Host, framing. Credential lines come on top. */
-export const REWRITE_SLACK = 2048;
+/** Room for what the gateway adds by itself: Host, framing, version. */
+const REWRITE_SLACK = 2048;
 
-/** Writes the head into `out` and returns its length. `out` holds at least headBytes + REWRITE_SLACK + all credential lines. */
+/** Bytes that `writeRequestHead` may need. A canonical path can be three times as long as the received one (`^` becomes `%5E`). */
+export function rewriteRoom(head: RequestHead, judged: Judged, credentials: readonly PreparedCredential[]): number {
+  const { path, query } = judged.facts.target;
+  let room = head.end - head.start + path.length + (query === null ? 0 : query.length) + REWRITE_SLACK;
+  for (const credential of credentials) room += credential.line.length;
+  return room;
+}
+
+/**
+ * Writes the head into `out`, which holds at least `rewriteRoom`, and returns its length.
+ * @throws RangeError before a byte is written when `out` is smaller: a head cut short would let a body finish it.
+ */
 export function writeRequestHead(
   out: Buffer,
   head: RequestHead,
   judged: Judged,
   credentials: readonly PreparedCredential[],
 ): number {
+  if (out.length < rewriteRoom(head, judged, credentials)) throw new RangeError('Cannot write head: too little room');
   const { path, query } = judged.facts.target;
   const line = query === null ? `${head.method} ${path}${VERSION}` : `${head.method} ${path}?${query}${VERSION}`;
   let n = out.write(line, 0, 'latin1');

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { RequestHead } from '../../../gateway/egress/http/request-head.ts';
 import type { Judged } from '../../../gateway/egress/judge.ts';
-import { writeRequestHead } from '../../../gateway/egress/rewrite.ts';
+import { rewriteRoom, writeRequestHead } from '../../../gateway/egress/rewrite.ts';
 import { createScope } from '../../../gateway/egress/scope.ts';
 import { canonicalTarget, compile, decide } from '../../../policy/index.ts';
 import { preparedCredential } from './prepared.ts';
@@ -48,6 +48,17 @@ test('writeRequestHead() sends the canonical Host once', (t) => {
     rewritten('GET / HTTP/1.1\r\nHOST: A.Example.:443\r\nA: b\r\n\r\n'),
     'GET / HTTP/1.1\r\nA: b\r\nhost: a.example\r\n\r\n',
   );
+});
+
+test('writeRequestHead() throws rather than write a head cut short', (t) => {
+  const head = new RequestHead();
+  const buf = Buffer.from(`GET /${'^'.repeat(1000)} HTTP/1.1\r\nHost: a.example\r\n\r\n`);
+  head.parse(buf, 0, buf.length);
+  const judged = judgedFor('GET', head.target());
+  const room = rewriteRoom(head, judged, []);
+  t.throws(() => writeRequestHead(Buffer.alloc(room - 1), head, judged, []), { instanceOf: RangeError });
+  const out = Buffer.alloc(room);
+  t.true(out.toString('latin1', 0, writeRequestHead(out, head, judged, [])).endsWith('\r\n\r\n'));
 });
 
 const dropped = [
