@@ -256,6 +256,10 @@ class RunningGateway implements Gateway {
       reason: result.problems,
       detail: { generation: this.#policies.generation, changed: result.changed },
     });
+    if (!result.ok) {
+      const { generation } = this.#policies;
+      this.#log('warn', 'reload refused: what was loaded stays in force', { generation, problems: result.problems });
+    }
     if (result.changed.length > 0) {
       const alive = new Set(this.#policies.loaded().map(({ info }) => info.generation));
       server.revoke((key) => !alive.has(Number(key.split(' ')[1])));

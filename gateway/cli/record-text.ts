@@ -13,7 +13,7 @@ export function recordText(record: StoredRecord): string {
     text(record.rule) === null ? text(record.code) : `rule=${text(record.rule)}`,
     statusText(record.response),
     prefixed('credential=', field(record.credential, 'name')),
-    text(record.reason) === null ? null : `"${text(record.reason)}"`,
+    reasonText(record.reason),
     record.id,
   ];
   return words.filter((word) => word !== null && word !== '').join('  ');
@@ -23,8 +23,16 @@ function requestText(request: unknown): string | null {
   const method = text(field(request, 'method'));
   if (method === null) return null;
   const query = text(field(request, 'query'));
-  const place = `${text(field(request, 'scheme'))}://${text(field(request, 'host'))}:${text(field(request, 'port'))}`;
+  const authority = `${text(field(request, 'host'))}:${text(field(request, 'port'))}`;
+  // Its target is the authority; what does not parse as one is shown as it came.
+  if (method === 'CONNECT') return `CONNECT ${authority === ':0' ? text(field(request, 'path')) : authority}`;
+  const place = `${text(field(request, 'scheme'))}://${authority}`;
   return `${method} ${place}${text(field(request, 'path')) ?? ''}${query === null ? '' : `?${query}`}`;
+}
+
+/** Problems of a policy come as several lines. */
+function reasonText(reason: unknown): string | null {
+  return typeof reason === 'string' ? `"${text(reason.replaceAll(/\n\s*/g, ' / '))}"` : null;
 }
 
 function statusText(response: unknown): string | null {

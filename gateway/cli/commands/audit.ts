@@ -1,9 +1,18 @@
 /** `audit`: follow the log, prove that it is whole, print its schema. Needs read access to the files, no gateway. */
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { auditRecordSchema, tailAudit, type VerifyOptions, type VerifyReport, verifyAudit } from '../../audit/index.ts';
-import { type Cli, FINDINGS, GOOD, UsageError } from '../cli.ts';
+import {
+  auditRecordSchema,
+  isUlid,
+  type StoredRecord,
+  tailAudit,
+  type VerifyOptions,
+  type VerifyReport,
+  verifyAudit,
+} from '../../audit/index.ts';
+import { type Cli, type ExitCode, FINDINGS, GOOD, UsageError } from '../cli.ts';
 import { type ConfigOptions, readConfig, withConfigOptions, withExamples, withJson } from '../configuration.ts';
+import { plainText } from '../plain-text.ts';
 import { recordText } from '../record-text.ts';
 
 interface JsonOption {
@@ -23,6 +32,7 @@ interface TailFlags extends ConfigOptions, JsonOption {
   readonly lines: number;
   readonly verdict?: string;
   readonly kind?: string;
+  readonly id?: string;
 }
 
 function addTail(audit: Command, cli: Cli): void {
@@ -35,32 +45,49 @@ function addTail(audit: Command, cli: Cli): void {
       new Option('--verdict <verdict>', 'only these').choices(['allow', 'deny', 'ask', 'observe-deny', 'error']),
     )
     .option('--kind <kind>', 'only records of this kind, such as http.request')
-    .action(
-      cli.action(async (options: TailFlags) => {
-        const { dir } = readConfig(cli, options).audit;
-        const stop = new AbortController();
-        const onSignal = (): void => stop.abort();
-        process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
-        const records = tailAudit({
-          dir,
-          follow: options.follow === true,
-          lines: options.lines,
-          signal: stop.signal,
-          filter: (record) =>
-            (options.verdict === undefined || record.verdict === options.verdict) &&
-            (options.kind === undefined || record.kind === options.kind),
-        });
-        for await (const record of records)
-          cli.out(options.json === true ? JSON.stringify(record) : recordText(record));
-        process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
-        return GOOD;
-      }),
-    );
+    .addOption(
+      new Option('--id <request-id>', 'only the record of this refusal, in the whole log (exit 1: there is none)')
+        .argParser(requestIdOf)
+        .conflicts('follow'),
+    )
+    .action(cli.action((options: TailFlags) => tail(cli, options)));
   withExamples(
     withJson(withConfigOptions(command)),
     'sallyport audit tail --follow --verdict deny',
+    'sallyport audit tail --id 01J9ZK3V8M2Q4R6T8W0Y1A3B5C',
     'sallyport audit tail -n 100 --json | jq \'select(.rule == "no-deletes")\'',
   );
+}
+
+async function tail(cli: Cli, options: TailFlags): Promise<ExitCode> {
+  const { dir } = readConfig(cli, options).audit;
+  const stop = new AbortController();
+  const onSignal = (): void => stop.abort();
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  const records = tailAudit({
+    dir,
+    follow: options.follow === true,
+    // An id names one record: the first one found ends the search.
+    lines: options.id === undefined ? options.lines : 1,
+    signal: stop.signal,
+    filter: isWanted(options),
+  });
+  let count = 0;
+  for await (const record of records) {
+    count += 1;
+    cli.out(options.json === true ? JSON.stringify(record) : recordText(record));
+  }
+  process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  if (options.id === undefined || count > 0) return GOOD;
+  cli.note(`sallyport: no record in ${plainText(dir)} has the id ${options.id}`);
+  return FINDINGS;
+}
+
+function isWanted({ verdict, kind, id }: TailFlags): (record: StoredRecord) => boolean {
+  return (record) =>
+    (verdict === undefined || record.verdict === verdict) &&
+    (kind === undefined || record.kind === kind) &&
+    (id === undefined || record.id === id);
 }
 
 interface VerifyFlags extends ConfigOptions, JsonOption {
@@ -157,6 +184,12 @@ function countOf(text: string): number {
   const count = Number(text);
   if (/^\d{1,5}$/.test(text) && count <= 10_000) return count;
   throw new InvalidArgumentError('expected a number from 0 to 10000');
+}
+
+function requestIdOf(text: string): string {
+  const id = text.toUpperCase();
+  if (isUlid(id)) return id;
+  throw new InvalidArgumentError('expected the requestId of a refusal, 26 letters and digits');
 }
 
 function headOf(text: string): { seq: number; hash: string } {

@@ -185,7 +185,8 @@ export async function expectRefused(
 ): Promise<AuditLine> {
   const text = answer.body.toString();
   t.is(answer.status, expected.status, text);
-  const { error } = JSON.parse(text) as { error: { code: string; rule: string | null; requestId: string } };
+  const { error } = JSON.parse(text) as { error: Record<'code' | 'reason' | 'hint' | 'requestId' | 'rule', string> };
+  t.true(error.reason.length > 0 && error.hint.length > 0, text);
   t.is(error.code, expected.code, text);
   if (expected.rule !== undefined) t.is(error.rule, expected.rule);
   t.is(header(answer.headers, 'x-sallyport-request-id'), error.requestId);

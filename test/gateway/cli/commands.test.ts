@@ -76,6 +76,7 @@ const table: [string, string[], number, string | RegExp, string | RegExp][] = [
   ['audit verify of nothing', ['audit', 'verify', '--home', '{home}/none'], 2, /^$/, 'GATEWAY_AUDIT_FAILED'],
   ['audit verify with a wrong head', ['audit', 'verify', '--expect-head', 'x'], 2, /^$/, 'SEQ:HASH'],
   ['audit tail with a wrong count', ['audit', 'tail', '-n', '-1'], 2, /^$/, 'from 0 to 10000'],
+  ['audit tail with a wrong id', ['audit', 'tail', '--id', 'x'], 2, /^$/, '26 letters and digits'],
   ['audit tail with a wrong verdict', ['audit', 'tail', '--verdict', 'maybe'], 2, /^$/, 'Allowed choices are allow'],
   ['status without a gateway', ['status', '--home', '{home}/none'], 2, /^$/, /GATEWAY_NOT_RUNNING\)\n.*sallyport up/],
   ['reload without a gateway', ['reload', '--home', '{home}/none'], 2, /^$/, 'none is running'],

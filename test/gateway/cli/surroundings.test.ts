@@ -143,6 +143,6 @@ test('recordText() shows a refused request in one line, cleaned', (t) => {
   });
   t.is(
     line,
-    '2026-01-01T00:00:00.000000Z  deny  http.request  ci  DELETE https://a.example:443/x?k=…  rule=no-deletes  status=403  "Nothing\u{FFFD}may\u{FFFD}[2J delete."  01J',
+    '2026-01-01T00:00:00.000000Z  deny  http.request  ci  DELETE https://a.example:443/x?k=…  rule=no-deletes  status=403  "Nothing / may\u{FFFD}[2J delete."  01J',
   );
 });
