@@ -9,6 +9,7 @@ import { sha256Hex } from './record-line.ts';
 import { RequestText } from './request-text.ts';
 import { type AuditSigner, checkpointMessage } from './signer.ts';
 import type { Spool } from './spool.ts';
+import { isFull, Stamp, stampLifeMs } from './stamp.ts';
 import type { EventRecord, RequestRecord } from './types.ts';
 import { createUlid } from './ulid.ts';
 
@@ -42,6 +43,8 @@ export class Chain {
   readonly #node: string;
   readonly #nodeText: string;
   readonly #text: RequestText;
+  /** By the identity of a connection; goes with it. */
+  readonly #stamps = new WeakMap<object, { readonly stamp: Stamp | null; readonly until: number }>();
   readonly #firstSeq: number;
   #signedSeq: number;
   #checkpointSeq: number;
@@ -74,9 +77,11 @@ export class Chain {
 
   /** Throws, with nothing appended, when the record is not what its type says. */
   request(record: RequestRecord): void {
-    const text = this.#text;
-    text.build(record, { seq: this.seq + 1, time: this.#clock.text(), prev: this.hash });
-    this.#add(text.head, text.tail, text.isAscii);
+    if (!this.#stamped(record)) {
+      const text = this.#text;
+      text.build(record, { seq: this.seq + 1, time: this.#clock.text(), prev: this.hash });
+      this.#add(text.head, text.tail, text.isAscii);
+    }
     if (this.#spool.position >= this.#options.rotateBytes) this.#rotate();
   }
 
@@ -103,6 +108,37 @@ export class Chain {
   #rotate(): void {
     this.checkpoint(false);
     this.file = null;
+  }
+
+  /** The short way for a record that is like the one before on its connection. False = not taken, nothing appended. */
+  #stamped(record: RequestRecord): boolean {
+    if (this.file === null || !isFull(record)) return false;
+    const stamp = this.#stampFor(record);
+    if (stamp === null || !this.#isClean(record.request.path) || !this.#isClean(record.request.query)) return false;
+    const fields = { seq: this.seq + 1, time: this.#clock.text(), prev: this.hash };
+    const hash = this.#spool.appendStamped(stamp, record, fields);
+    if (hash === null) return false;
+    this.seq++;
+    this.hash = hash;
+    return true;
+  }
+
+  #stampFor(record: RequestRecord): Stamp | null {
+    const known = this.#stamps.get(record.conn);
+    const now = performance.now();
+    if (known?.stamp?.fits(record) === true && now < known.until) return known.stamp;
+    // A first record may be the only one of its kind: it is remembered, and a stamp is made for the second.
+    const stamp = known === undefined ? null : Stamp.of(record, this.#text);
+    this.#stamps.set(record.conn, { stamp, until: now + stampLifeMs });
+    return stamp;
+  }
+
+  /** Short enough, and without a secret. */
+  #isClean(text: string | null): boolean {
+    if (text === null) return true;
+    return (
+      text.length <= textLimits.path && (this.#options.redact === undefined || this.#options.redact(text) === text)
+    );
   }
 
   #add(head: string, tail: string, isAscii: boolean): void {

@@ -3,6 +3,8 @@ import { GatewayError } from '../errors.ts';
 import type { OpenAuditFile } from './files.ts';
 import { type Block, LogFiles } from './log-files.ts';
 import { sha256Hex } from './record-line.ts';
+import type { ChainFields } from './request-text.ts';
+import type { FullRecord, Stamp } from './stamp.ts';
 
 export interface SpoolOptions {
   readonly open: OpenAuditFile;
@@ -97,6 +99,21 @@ export class Spool {
     bytes.write(`"hash":"${hash}",`, used + head.length, 'latin1');
     bytes[used + length - 1] = newline;
     this.#added(block, length);
+    return hash;
+  }
+
+  /** Appends what a stamp makes of a record. Gives the hash, or null with nothing appended when the stamp cannot write it. */
+  appendStamped(stamp: Stamp, record: FullRecord, chain: ChainFields): string | null {
+    const block = this.#room(stamp.roomFor(record) + hashMemberChars + 1);
+    const { bytes, used } = block;
+    const textAt = used + hashMemberChars;
+    const end = stamp.write(bytes, textAt, record, chain);
+    if (end < 0) return null;
+    const hash = sha256Hex(bytes.subarray(textAt, end));
+    bytes.set(stamp.head, used);
+    bytes.write(`"hash":"${hash}",`, used + stamp.head.length, 'latin1');
+    bytes[end] = newline;
+    this.#added(block, end + 1 - used);
     return hash;
   }
 
