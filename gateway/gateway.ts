@@ -418,6 +418,7 @@ function createCaller(options: {
     pins: new Map(),
     isSelfTest: false,
     connections: 0,
+    isAttached: false,
     standIns: new Map(),
   };
 }

@@ -29,6 +29,8 @@ export interface Caller {
   /** Served even while the gateway refuses all others: the self-test. */
   readonly isSelfTest: boolean;
   connections: number;
+  /** In the table of callers; a detached one is nobody. */
+  isAttached: boolean;
   /** Stand-ins by credential name; as many as its policies ever had credentials. */
   readonly standIns: Map<string, string>;
 }
@@ -53,11 +55,13 @@ export class Callers {
     if (this.#byId.has(caller.id)) throw invalid(`Cannot add caller ${caller.id}: the id is taken`);
     if (this.#byId.size >= MAX_CALLERS) throw invalid(`Cannot add caller ${caller.id}: ${MAX_CALLERS} exist already`);
     this.#byId.set(caller.id, caller);
+    caller.isAttached = true;
   }
 
   remove(id: string): Caller | undefined {
     const caller = this.#byId.get(id);
     this.#byId.delete(id);
+    if (caller !== undefined) caller.isAttached = false;
     return caller;
   }
 

@@ -15,7 +15,7 @@ import { deny, fault, refusals } from './refusal.ts';
 import { RequestBody } from './request-body.ts';
 import { ResponseRelay } from './response-relay.ts';
 import { rewriteRoom, writeRequestHead } from './rewrite.ts';
-import type { Upstream, UpstreamOwner } from './upstream-pool.ts';
+import type { Lane, Upstream, UpstreamOwner } from './upstream-pool.ts';
 import type { Wire } from './wire.ts';
 
 /** What an exchange needs of the connection it serves. */
@@ -24,6 +24,8 @@ export interface ExchangeClient {
   readonly wire: Wire;
   readonly head: RequestHead;
   readonly record: Pick<RequestRecord, 'conn'> & { readonly caller: Caller };
+  /** Where connections for this request wait. */
+  laneFor(judged: Judged): Lane;
   /** Time-outs of the exchange run on the connection's deadline. */
   setDeadline(at: number): void;
   /** The request body may be read on. */
@@ -45,6 +47,7 @@ export class Exchange implements UpstreamOwner {
   readonly #client: ExchangeClient;
   readonly #context: EgressContext;
   readonly #judged: Judged;
+  readonly #lane: Lane;
   readonly #started = performance.now();
   readonly #flow = { isFull: false };
   #credentials: readonly PreparedCredential[] = [];
@@ -59,6 +62,7 @@ export class Exchange implements UpstreamOwner {
     this.#client = client;
     this.#context = client.context;
     this.#judged = judged;
+    this.#lane = client.laneFor(judged);
     this.body = new RequestBody(client.head);
   }
 
@@ -68,7 +72,7 @@ export class Exchange implements UpstreamOwner {
    */
   start(buf: Buffer, start: number, end: number): number {
     const credentials = this.#readyCredentials();
-    const upstream = credentials === null ? null : this.#context.pool.take(this.#key());
+    const upstream = credentials === null ? null : this.#context.pool.take(this.#lane);
     if (credentials === null || upstream === null) {
       void this.#startLater();
       return 0;
@@ -187,7 +191,7 @@ export class Exchange implements UpstreamOwner {
         this.#judged.inject.map((credential) => this.#context.credentials.prepare(credential)),
       );
       if (this.#isOver) return;
-      const upstream = this.#context.pool.take(this.#key()) ?? (await this.#dial());
+      const upstream = this.#context.pool.take(this.#lane) ?? (await this.#dial());
       if (this.#isOver) this.#context.pool.put(upstream);
       else this.#send(upstream, this.#client.head.buf, 0, 0);
       this.#client.readOn();
@@ -224,13 +228,7 @@ export class Exchange implements UpstreamOwner {
         detail: { name, dropped: dialled.droppedAnswers },
       });
     }
-    return context.pool.add(this.#key(), dialled, context.wireMode);
-  }
-
-  /** Who asks, under which policy, where to: a connection is never shared across any of these (D14). */
-  #key(): string {
-    const { scope, generation } = this.#judged;
-    return `${this.#client.record.caller.id} ${generation.info.generation} ${scope.scheme} ${scope.authority}`;
+    return context.pool.add(this.#lane, dialled, context.wireMode);
   }
 
   #send(upstream: Upstream, buf: Buffer, start: number, end: number): number {

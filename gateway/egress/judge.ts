@@ -30,30 +30,58 @@ export interface Rejected {
 
 const PREFIX = Buffer.from(PLACEHOLDER_PREFIX);
 
-/** `scope` is the tunnel's, or the one of the absolute URL with `origin` as its origin-form. */
+/** `b`, as in Basic. */
+const B = 98;
+
+/** What a tunnel asked last and was allowed: agents repeat themselves, and the same question under the same policy has the same answer. */
+export interface Memo {
+  last: {
+    readonly origin: string;
+    readonly facts: HttpFacts;
+    readonly decision: Decision;
+    readonly generation: PolicyGeneration;
+  } | null;
+}
+
+/** `scope` is the tunnel's, with its `memo`, or the one of the absolute URL with `origin` as its origin-form and no memo. */
 export function judge(
   context: EgressContext,
   caller: Caller,
   head: RequestHead,
   scope: Scope,
   origin: string,
-  isTunnel: boolean,
+  memo: Memo | null,
 ): Judged | Rejected {
   const refusing = caller.isSelfTest ? null : context.refusing();
   if (refusing !== null) return { refusal: selfTestRefusal(refusing), scope, facts: null };
   if (head.upgrade >= 0) return { refusal: refusals.upgradeRefused, scope, facts: null };
-  const mismatch = checkHost(head, scope, isTunnel);
+  const mismatch = checkHost(head, scope, memo !== null);
   if (mismatch !== null) return { refusal: mismatch, scope, facts: null };
+  const generation = caller.policy.current;
+  const last = memo?.last;
+  if (last?.origin === origin && last.generation === generation && last.facts.method === head.method) {
+    return withSlots(context, caller, head, scope, last);
+  }
   const target = canonicalTarget(origin);
   if (!target.ok) return { refusal: malformed(target), scope, facts: null };
   const { scheme, destination, port } = scope;
   const facts: HttpFacts = { scheme, destination, port, method: head.method, target: target.value };
-  const generation = caller.policy.current;
   const decision = decide(generation?.compiled ?? null, facts);
   if (generation === null || decision.verdict !== 'allow') return { refusal: decisionRefusal(decision), scope, facts };
+  if (memo !== null) memo.last = { origin, facts, decision, generation };
+  return withSlots(context, caller, head, scope, { facts, decision, generation });
+}
+
+function withSlots(
+  context: EgressContext,
+  caller: Caller,
+  head: RequestHead,
+  scope: Scope,
+  allowed: Pick<Judged, 'facts' | 'decision' | 'generation'>,
+): Judged | Rejected {
+  const { facts, decision, generation } = allowed;
   const inject = checkSlots(context, caller, head, decision.credentials);
-  if ('status' in inject) return { refusal: inject, scope, facts };
-  return { scope, facts, decision, generation, inject };
+  return 'status' in inject ? { refusal: inject, scope, facts } : { scope, facts, decision, generation, inject };
 }
 
 /** The origin-form of a tunnelled request's target; an absolute URL there must name the tunnel's own authority (H5). */
@@ -156,7 +184,7 @@ function isPlaceholder(value: string, placeholder: string): boolean {
 }
 
 function decodeBasic(value: string): string {
-  if ((value.charCodeAt(0) | 32) !== 98) return ''; // not a b: no Basic, and no pattern to run
+  if ((value.charCodeAt(0) | 32) !== B) return '';
   const encoded = /^basic +([a-z0-9+/]+={0,2})$/i.exec(value)?.[1];
   return encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('latin1');
 }
@@ -182,6 +210,7 @@ function basicPlaceholders(head: RequestHead): number {
   let count = 0;
   for (let i = 0; i < head.headers.count; i++) {
     if (head.headers.id[i] !== H.AUTHORIZATION) continue;
+    if (((head.buf[head.headers.valueStart[i] ?? 0] ?? 0) | 32) !== B) continue; // no Basic, and no text to make of it
     if (decodeBasic(head.headers.value(head.buf, i)).includes(PLACEHOLDER_PREFIX)) count++;
   }
   return count;

@@ -48,7 +48,7 @@ export class ProxyDialect implements Dialect {
     const absolute = parseAbsolute(target);
     if ('refusal' in absolute) return reject(absolute.refusal, null, caller);
     if (absolute.scope.scheme === 'https') return reject(refusals.httpsAbsolute, absolute.scope, caller);
-    const judged = judge(this.#context, caller, head, absolute.scope, absolute.origin, false);
+    const judged = judge(this.#context, caller, head, absolute.scope, absolute.origin, null);
     return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
   }
 
@@ -87,7 +87,7 @@ export class ProxyDialect implements Dialect {
     }
     // A caller may have been detached since.
     const caller = this.#lastCaller;
-    return caller !== null && this.#context.callers.get(caller.id) === caller ? caller : null;
+    return caller?.isAttached === true ? caller : null;
   }
 }
 

@@ -127,7 +127,9 @@ export class ResponseRelay {
       form !== 'raw' &&
       this.#requestBody.done &&
       !this.#client.context.isStopping();
-    this.#scrubber?.mask(buf, head.start, head.end);
+    // A body that is whole already is masked together with the head; any other as it comes.
+    const isWhole = body.isCompleteWithin(length - head.end);
+    this.#scrubber?.mask(buf, head.start, isWhole ? length : head.end);
     const start = head.hasHop || form === 'raw' ? cutHopLines(buf, head, form === 'raw') : head.start;
     if (this.isClientReusable && !isOldClient) return this.#sendFirst(body, buf, start, head.end, length);
     return this.#sendFirstClosing(body, buf, start, head.end, length, isOldClient);
@@ -136,7 +138,7 @@ export class ResponseRelay {
   /** Head and what is there of the body leave in one write. */
   #sendFirst(body: ResponseBody, buf: Buffer, start: number, headEnd: number, length: number): boolean {
     this.headSent = true;
-    if (!body.isVerbatim && !this.#canMaskInPlace(body, buf, headEnd, length)) {
+    if (!body.isVerbatim && !body.isCompleteWithin(length - headEnd)) {
       this.#write(buf, start, headEnd);
       return this.#onBody(body, buf, headEnd, length);
     }
@@ -144,13 +146,6 @@ export class ResponseRelay {
     if (stop < 0) return this.#fail(body.failure);
     this.#afterBody(body, stop, length);
     return this.#write(buf, start, stop);
-  }
-
-  /** A length-framed body that is complete already needs no holding back: it is masked where it lies. */
-  #canMaskInPlace(body: ResponseBody, buf: Buffer, start: number, end: number): boolean {
-    if (!body.isCompleteWithin(end - start)) return false;
-    this.#scrubber?.mask(buf, start, end);
-    return true;
   }
 
   /** The connection ends after this response, and the client is told so. An HTTP/1.0 client that asked to keep it is told that, too. */

@@ -13,6 +13,7 @@ import { makeRecord, refusalRecord, requestAsSent, requestOf } from './record.ts
 import type { Refusal } from './refusal.ts';
 import { deny, refusalResponse, refusals } from './refusal.ts';
 import type { Scope } from './scope.ts';
+import type { Lane } from './upstream-pool.ts';
 import type { Wire, WireReader } from './wire.ts';
 
 /** How the requests of one connection are understood: a tunnel has one scope, the plain proxy one for each URL. */
@@ -50,6 +51,8 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   readonly #dialect: Dialect;
   #state = HEAD;
   #exchange: Exchange | null = null;
+  /** The lane of the last request. */
+  #lane: { readonly scope: Scope; readonly generation: PolicyGeneration; readonly lane: Lane } | null = null;
   /** Bytes received and not yet understood. */
   #pending: Buffer = EMPTY;
   /** Length of `#pending` when it was last parsed: an unfinished head is parsed again only when it ended or doubled. */
@@ -117,6 +120,16 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
     if (this.#exchange !== null) this.#exchange.onDeadline();
     else if (this.#state === HEAD && this.#pending.length > 0) this.#refuseRaw(refusals.headTimeout, this.#pending);
     else this.destroy();
+  }
+
+  /** Who asks, under which policy, where to: a connection is never shared across any of these (D14). */
+  laneFor({ scope, generation }: Judged): Lane {
+    const known = this.#lane;
+    if (known !== null && known.scope === scope && known.generation === generation) return known.lane;
+    const key = `${this.record.caller.id} ${generation.info.generation} ${scope.scheme} ${scope.authority}`;
+    const lane = this.context.pool.lane(key);
+    this.#lane = { scope, generation, lane };
+    return lane;
   }
 
   setDeadline(at: number): void {
@@ -232,7 +245,10 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
       return;
     }
     this.context.stats.allowed++;
-    this.record = { conn: this.#dialect.conn, caller };
+    if (this.record.caller !== caller) {
+      this.record = { conn: this.#dialect.conn, caller };
+      this.#lane = null;
+    }
     this.deadline = Number.POSITIVE_INFINITY;
     const exchange = new Exchange(this, judged);
     this.#exchange = exchange;
@@ -262,7 +278,6 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
 
   #next(): void {
     this.#state = HEAD;
-    this.record = { conn: this.#dialect.conn, caller: this.#dialect.caller ?? NOBODY };
     this.deadline = this.context.coarseNow() + this.context.limits.idleMs;
     if (this.#pending.length > 0 && !this.#parseHeads()) return;
     this.wire.resume();
@@ -363,5 +378,6 @@ const NOBODY: Caller = {
   pins: new Map(),
   isSelfTest: false,
   connections: 0,
+  isAttached: false,
   standIns: new Map(),
 };

@@ -10,6 +10,7 @@ import type { EgressContext, Revocable, Timed } from './context.ts';
 import { nameOf } from './dialer.ts';
 import { TOKEN } from './http/bytes.ts';
 import type { RequestHead } from './http/request-head.ts';
+import type { Memo } from './judge.ts';
 import { judge, tunnelTarget } from './judge.ts';
 import { rawEvidence } from './raw-evidence.ts';
 import { makeRecord } from './record.ts';
@@ -249,6 +250,7 @@ class TunnelDialect implements Dialect {
   readonly scope: Scope;
   readonly conn: RequestRecord['conn'];
   readonly #context: EgressContext;
+  readonly #memo: Memo = { last: null };
 
   constructor(context: EgressContext, caller: Caller, scope: Scope, conn: RequestRecord['conn']) {
     this.#context = context;
@@ -261,9 +263,8 @@ class TunnelDialect implements Dialect {
     const { caller, scope } = this;
     const origin = head.method === 'CONNECT' ? refusals.notAProxyRequest : tunnelTarget(head, scope);
     if (typeof origin !== 'string') return { refusal: origin, scope, facts: null, caller };
-    if (this.#context.callers.get(caller.id) !== caller)
-      return { refusal: refusals.callerUnknown, scope, facts: null, caller };
-    const judged = judge(this.#context, caller, head, scope, origin, true);
+    if (!caller.isAttached) return { refusal: refusals.callerUnknown, scope, facts: null, caller };
+    const judged = judge(this.#context, caller, head, scope, origin, this.#memo);
     return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
   }
 

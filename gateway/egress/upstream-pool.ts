@@ -15,7 +15,7 @@ export interface UpstreamOwner {
 
 export class Upstream implements WireReader {
   readonly wire: Wire;
-  readonly key: string;
+  readonly lane: Lane;
   readonly dialled: Dialled;
   readonly record: {
     readonly address: string;
@@ -31,9 +31,9 @@ export class Upstream implements WireReader {
   isClosed = false;
   readonly #pool: UpstreamPool;
 
-  constructor(pool: UpstreamPool, key: string, dialled: Dialled, mode: WireMode) {
+  constructor(pool: UpstreamPool, lane: Lane, dialled: Dialled, mode: WireMode) {
     this.#pool = pool;
-    this.key = key;
+    this.lane = lane;
     this.dialled = dialled;
     const { address, tls, certSha256, connectMs } = dialled;
     this.record = { address, tls, certSha256, connectMs };
@@ -71,9 +71,17 @@ export class Upstream implements WireReader {
   }
 }
 
+/** The idle connections of one key, newest last. A connection in use is in no list. */
+export interface Lane {
+  readonly key: string;
+  readonly idle: Upstream[];
+  /** The pool knows the lane; one that was swept away is taken up again with its next idle connection. */
+  isListed: boolean;
+}
+
 export class UpstreamPool {
   readonly #limits: EgressLimits;
-  readonly #idle = new Map<string, Upstream[]>();
+  readonly #lanes = new Map<string, Lane>();
   #idleCount = 0;
   readonly all = new Set<Upstream>();
 
@@ -81,16 +89,20 @@ export class UpstreamPool {
     this.#limits = limits;
   }
 
-  add(key: string, dialled: Dialled, mode: WireMode): Upstream {
-    const upstream = new Upstream(this, key, dialled, mode);
+  /** The lane of a key. A connection that asks for the same again and again keeps it, and spares the look-up. */
+  lane(key: string): Lane {
+    return this.#lanes.get(key) ?? { key, idle: [], isListed: false };
+  }
+
+  add(lane: Lane, dialled: Dialled, mode: WireMode): Upstream {
+    const upstream = new Upstream(this, lane, dialled, mode);
     this.all.add(upstream);
     return upstream;
   }
 
-  /** The newest idle connection of the key that is young enough, or null. */
-  take(key: string): Upstream | null {
-    const list = this.#idle.get(key);
-    for (let upstream = list?.pop(); upstream !== undefined; upstream = list?.pop()) {
+  /** The newest idle connection of the lane that is young enough, or null. */
+  take(lane: Lane): Upstream | null {
+    for (let upstream = lane.idle.pop(); upstream !== undefined; upstream = lane.idle.pop()) {
       this.#idleCount--;
       if (!upstream.isClosed && performance.now() - upstream.createdAt < this.#limits.upstreamAgeMs) return upstream;
       upstream.destroy();
@@ -101,18 +113,15 @@ export class UpstreamPool {
   /** Gives a connection back. Over a bound it is closed instead. */
   put(upstream: Upstream): void {
     upstream.owner = null;
-    const list = this.#idle.get(upstream.key) ?? [];
-    if (
-      upstream.isClosed ||
-      list.length >= this.#limits.upstreamIdlePerKey ||
-      this.#idleCount >= this.#limits.upstreamIdleTotal
-    ) {
+    const { lane } = upstream;
+    const isFull =
+      lane.idle.length >= this.#limits.upstreamIdlePerKey || this.#idleCount >= this.#limits.upstreamIdleTotal;
+    if (upstream.isClosed || isFull || !this.#list(lane)) {
       upstream.destroy();
       return;
     }
     upstream.idleSince = performance.now();
-    if (list.length === 0) this.#idle.set(upstream.key, list);
-    list.push(upstream);
+    lane.idle.push(upstream);
     this.#idleCount++;
     // A connection may have been left paused by its last user; an idle one must see its end.
     upstream.wire.resume();
@@ -120,26 +129,36 @@ export class UpstreamPool {
 
   forget(upstream: Upstream): void {
     if (!this.all.delete(upstream)) return;
-    const list = this.#idle.get(upstream.key);
-    const index = list?.indexOf(upstream) ?? -1;
-    if (list === undefined || index < 0) return;
-    list.splice(index, 1);
+    const { idle } = upstream.lane;
+    const index = idle.indexOf(upstream);
+    if (index < 0) return;
+    idle.splice(index, 1);
     this.#idleCount--;
-    if (list.length === 0) this.#idle.delete(upstream.key);
   }
 
   /** Closes idle connections that are too old, or whose key `isDead` (a policy generation that is gone). */
   sweep(now: number, isDead: (key: string) => boolean = () => false): void {
-    for (const [key, list] of [...this.#idle]) {
-      for (const upstream of [...list]) {
+    for (const [key, lane] of [...this.#lanes]) {
+      for (const upstream of [...lane.idle]) {
         if (now - upstream.idleSince > this.#limits.upstreamIdleMs || isDead(key)) upstream.destroy();
       }
-      if (list.length === 0) this.#idle.delete(key);
+      if (lane.idle.length > 0) continue;
+      this.#lanes.delete(key);
+      lane.isListed = false;
     }
   }
 
   /** Closes everything, in use or not. */
   close(): void {
     for (const upstream of [...this.all]) upstream.destroy();
+  }
+
+  /** False when another lane took the key meanwhile: two lists of one key would not be bounded together. */
+  #list(lane: Lane): boolean {
+    if (lane.isListed) return true;
+    if (this.#lanes.has(lane.key)) return false;
+    this.#lanes.set(lane.key, lane);
+    lane.isListed = true;
+    return true;
   }
 }

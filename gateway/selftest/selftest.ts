@@ -87,6 +87,7 @@ export class SelfTest {
       pins: new Map([ALLOWED, OTHER].map((name) => [name, { name, ...pin }])),
       isSelfTest: true,
       connections: 0,
+      isAttached: false,
       standIns: new Map(),
     };
   }
