@@ -75,11 +75,11 @@ export class Chain {
     return this.seq > this.#firstSeq;
   }
 
-  /** Throws, with nothing appended, when the record is not what its type says. */
-  request(record: RequestRecord): void {
-    if (!this.#stamped(record)) {
+  /** `time` is Unix time in milliseconds. Throws, with nothing appended, when the record is not what its type says. */
+  request(record: RequestRecord, time: number): void {
+    if (!this.#stamped(record, time)) {
       const text = this.#text;
-      text.build(record, { seq: this.seq + 1, time: this.#clock.text(), prev: this.hash });
+      text.build(record, { seq: this.seq + 1, time: this.#clock.text(time), prev: this.hash });
       this.#add(text.head, text.tail, text.isAscii);
     }
     if (this.#spool.position >= this.#options.rotateBytes) this.#rotate();
@@ -111,11 +111,11 @@ export class Chain {
   }
 
   /** The short way for a record that is like the one before on its connection. False = not taken, nothing appended. */
-  #stamped(record: RequestRecord): boolean {
+  #stamped(record: RequestRecord, time: number): boolean {
     if (this.file === null || !isFull(record)) return false;
     const stamp = this.#stampFor(record);
     if (stamp === null || !this.#isClean(record.request.path) || !this.#isClean(record.request.query)) return false;
-    const fields = { seq: this.seq + 1, time: this.#clock.text(), prev: this.hash };
+    const fields = { seq: this.seq + 1, time: this.#clock.text(time), prev: this.hash };
     const hash = this.#spool.appendStamped(stamp, record, fields);
     if (hash === null) return false;
     this.seq++;

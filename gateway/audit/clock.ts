@@ -11,8 +11,7 @@ export class AuditClock {
   }
 
   /** `2026-01-02T03:04:05.123456Z`; the text of a millisecond is made once. */
-  text(): string {
-    const now = this.#now();
+  text(now: number = this.#now()): string {
     const ms = Math.floor(now);
     if (ms !== this.#ms) {
       this.#ms = ms;
@@ -29,7 +28,7 @@ const maxDriftMs = 2;
 let anchor = Date.now() - performance.now();
 
 /** Wall clock with a sub-millisecond part: the monotonic clock, re-anchored whenever the two disagree. */
-function preciseNow(): number {
+export function preciseNow(): number {
   const monotonic = performance.now();
   const wall = Date.now();
   const precise = anchor + monotonic;

@@ -6,6 +6,7 @@ import type { AuditConfig } from '../types.ts';
 import { Chain } from './chain.ts';
 import { auditNames, type OpenAuditFile, openAuditFile } from './files.ts';
 import { HighWater } from './high-water.ts';
+import { Intake } from './intake.ts';
 import { DirectoryLock } from './lock.ts';
 import { type ChainEnd, recoverEnd } from './recover.ts';
 import type { AuditSigner } from './signer.ts';
@@ -55,6 +56,7 @@ export class AuditLog implements AuditSink {
   readonly #highWater: HighWater;
   readonly #spool: Spool;
   readonly #chain: Chain;
+  readonly #intake: Intake;
   readonly #checkpointTimer: NodeJS.Timeout;
   readonly #maxQueued: number;
   #reserved = 0;
@@ -118,14 +120,23 @@ export class AuditLog implements AuditSink {
       this.#spool,
       start,
     );
+    const onBad = (): void => {
+      this.#dropped++;
+      this.#tellDropped();
+    };
+    this.#intake = new Intake(this.#chain, onBad, now);
     this.#checkpointTimer = setInterval(() => this.#tick(), checkpointEveryMs);
     this.#checkpointTimer.unref();
   }
 
   reserve(): boolean {
     if (!this.#isOpen || !this.#spool.isHealthy) return false;
-    const seq = this.#chain.seq + this.#reserved;
-    if (this.#reserved + this.#spool.records >= this.#maxQueued || this.#spool.bytes >= maxQueuedBytes) return false;
+    const seq = this.#seq + this.#reserved;
+    if (
+      this.#reserved + this.#intake.length + this.#spool.records >= this.#maxQueued ||
+      this.#spool.bytes >= maxQueuedBytes
+    )
+      return false;
     if (seq >= this.#highWater.value && !this.#grant(seq)) return false;
     this.#reserved++;
     return true;
@@ -141,13 +152,7 @@ export class AuditLog implements AuditSink {
       this.#dropped++;
       return;
     }
-    try {
-      this.#chain.request(record);
-    } catch {
-      // A record that is not what its type says must not take the request path down: it is counted and told.
-      this.#dropped++;
-      this.#tellDropped();
-    }
+    this.#intake.push(record);
   }
 
   event(record: EventRecord): void {
@@ -160,6 +165,7 @@ export class AuditLog implements AuditSink {
    * @throws GatewayError `GATEWAY_AUDIT_FAILED` when the disk refuses; the records stay queued and are tried again
    */
   flush(): Promise<void> {
+    this.#intake.drain();
     return this.#spool.flush();
   }
 
@@ -174,6 +180,7 @@ export class AuditLog implements AuditSink {
   }
 
   status(): AuditStatus {
+    this.#intake.drain();
     const { isHealthy, failure, records } = this.#spool;
     return {
       seq: this.#chain.seq,
@@ -188,22 +195,25 @@ export class AuditLog implements AuditSink {
 
   #addEvent(record: EventRecord): void {
     this.#grantOne();
+    this.#intake.drain();
     this.#chain.event(record);
   }
 
   #checkpoint(closing: boolean): void {
     this.#grantOne();
+    this.#intake.drain();
     this.#chain.checkpoint(closing);
   }
 
   #tick(): void {
     this.#checkLock();
+    this.#intake.drain();
     if (this.#spool.isHealthy && this.#isOpen && this.#chain.isUnsigned) this.#checkpoint(false);
   }
 
   /** For a record without a reservation; it is written even if the mark cannot be. */
   #grantOne(): void {
-    const seq = this.#chain.seq + this.#reserved;
+    const seq = this.#seq + this.#reserved;
     if (seq >= this.#highWater.value) this.#grant(seq);
   }
 
@@ -225,6 +235,11 @@ export class AuditLog implements AuditSink {
     this.#isOpen = false;
     this.#spool.abandon();
     return false;
+  }
+
+  /** Of the last record given in. */
+  get #seq(): number {
+    return this.#chain.seq + this.#intake.length;
   }
 
   #isShut(): boolean {
@@ -260,6 +275,7 @@ export class AuditLog implements AuditSink {
 
   async #close(): Promise<void> {
     clearInterval(this.#checkpointTimer);
+    this.#intake.drain();
     this.#tellDropped();
     if (!this.#isLockLost && this.#chain.isUsed) this.#checkpoint(true);
     const isWritten = await this.#spool.close();
