@@ -308,7 +308,7 @@ class RunningGateway implements Gateway {
   #context(parts: Pick<Parts, 'audit' | 'ca' | 'credentials' | 'placeholders'>): EgressContext {
     const limits = { ...defaultLimits, ...this.#options.limits };
     const isShared = (this.#options.wireMode ?? 'direct') === 'direct';
-    const pool = new UpstreamPool(limits);
+    const pool = new UpstreamPool(limits, () => this.#coarseNow);
     const resolve = this.#options.resolve ?? createDnsResolver(this.#config.egress.resolver);
     const isOwnListener = (address: string, port: number) =>
       this.#proxyAddresses.some((own) => own.port === port && isSameHost(own.host, address));

@@ -145,10 +145,14 @@ function splitOnce(text: string, order: readonly string[]): Buffer[] | null {
   return [...parts, Buffer.from(text.slice(from), 'latin1')];
 }
 
+/** Up to here a loop beats the call into the runtime. */
+const shortPart = 64;
+
 /** Copies a kept piece; a position of -1 stays -1. */
 function put(bytes: Buffer, part: Buffer | undefined, pos: number): number {
   if (pos < 0 || part === undefined) return -1;
-  bytes.set(part, pos);
+  if (part.length > shortPart) bytes.set(part, pos);
+  else for (let i = 0; i < part.length; i++) bytes[pos + i] = part[i] ?? 0;
   return pos + part.length;
 }
 

@@ -36,20 +36,21 @@ const B = 98;
 /** What a tunnel asked last and was allowed: agents repeat themselves, and the same question under the same policy has the same answer. */
 export interface Memo {
   last: {
-    readonly origin: string;
+    /** The target as it was sent. */
+    readonly raw: Buffer;
     readonly facts: HttpFacts;
     readonly decision: Decision;
     readonly generation: PolicyGeneration;
   } | null;
 }
 
-/** `scope` is the tunnel's, with its `memo`, or the one of the absolute URL with `origin` as its origin-form and no memo. */
+/** `scope` is the tunnel's, with its `memo` and no `origin`, or the one of the absolute URL with `origin` as its origin-form and no memo. */
 export function judge(
   context: EgressContext,
   caller: Caller,
   head: RequestHead,
   scope: Scope,
-  origin: string,
+  origin: string | null,
   memo: Memo | null,
 ): Judged | Rejected {
   const refusing = caller.isSelfTest ? null : context.refusing();
@@ -59,17 +60,23 @@ export function judge(
   if (mismatch !== null) return { refusal: mismatch, scope, facts: null };
   const generation = caller.policy.current;
   const last = memo?.last;
-  if (last?.origin === origin && last.generation === generation && last.facts.method === head.method) {
+  if (last != null && last.generation === generation && last.facts.method === head.method && isTarget(head, last.raw)) {
     return withSlots(context, caller, head, scope, last);
   }
-  const target = canonicalTarget(origin);
+  const form = origin ?? tunnelTarget(head, scope);
+  if (typeof form !== 'string') return { refusal: form, scope, facts: null };
+  const target = canonicalTarget(form);
   if (!target.ok) return { refusal: malformed(target), scope, facts: null };
   const { scheme, destination, port } = scope;
   const facts: HttpFacts = { scheme, destination, port, method: head.method, target: target.value };
   const decision = decide(generation?.compiled ?? null, facts);
   if (generation === null || decision.verdict !== 'allow') return { refusal: decisionRefusal(decision), scope, facts };
-  if (memo !== null) memo.last = { origin, facts, decision, generation };
+  if (memo !== null) memo.last = { raw: Buffer.from(head.target(), 'latin1'), facts, decision, generation };
   return withSlots(context, caller, head, scope, { facts, decision, generation });
+}
+
+function isTarget(head: RequestHead, raw: Buffer): boolean {
+  return bytesEqual(head.buf, head.targetStart, head.targetEnd, raw);
 }
 
 function withSlots(
@@ -85,7 +92,7 @@ function withSlots(
 }
 
 /** The origin-form of a tunnelled request's target; an absolute URL there must name the tunnel's own authority (H5). */
-export function tunnelTarget(head: RequestHead, scope: Scope): string | Refusal {
+function tunnelTarget(head: RequestHead, scope: Scope): string | Refusal {
   const first = head.buf[head.targetStart];
   if (first === 47) return head.target();
   const target = head.target();
@@ -135,6 +142,8 @@ function checkSlots(
   let kept: CompiledCredential[] | null = null;
   let expected = 0;
   for (const credential of credentials) {
+    // Without any stand-in there is nothing to tell apart: whatever stands in the slot is overwritten.
+    if (!mentions && credential.spec.onClientCredential === 'replace') continue;
     const slot = clientValues(head, credential.slot);
     if (slot.length === 0) continue;
     const placeholder = standIn(context, caller, credential.spec.name);

@@ -1,6 +1,8 @@
 /** Builds the head that is sent: canonical target, only lines that may pass, our framing, credentials last. */
+
+import type { HttpFacts } from '../../policy/index.ts';
 import type { PreparedCredential } from '../../vault/index.ts';
-import { bytesEqual } from './http/bytes.ts';
+import { bytesEqual, copyBytes } from './http/bytes.ts';
 import { H } from './http/header-block.ts';
 import type { RequestHead } from './http/request-head.ts';
 import type { Judged } from './judge.ts';
@@ -33,30 +35,42 @@ export function writeRequestHead(
   credentials: readonly PreparedCredential[],
 ): number {
   if (out.length < rewriteRoom(head, judged, credentials)) throw new RangeError('Cannot write head: too little room');
-  const { path, query } = judged.facts.target;
-  const line = query === null ? `${head.method} ${path}${VERSION}` : `${head.method} ${path}?${query}${VERSION}`;
-  let n = out.write(line, 0, 'latin1');
-  let runStart = -1;
   const { headers, buf } = head;
+  const line = requestLine(judged.facts);
+  let n = copyBytes(out, 0, line, 0, line.length);
+  let runStart = -1;
   let hasHost = false;
   for (let i = 0; i < headers.count; i++) {
     const keep = isKept(head, i, judged, credentials);
     if (keep && headers.id[i] === H.HOST) hasHost = true;
     if (keep && runStart < 0) runStart = headers.nameStart[i] ?? 0;
     if (!keep && runStart >= 0) {
-      n += buf.copy(out, n, runStart, headers.nameStart[i]);
+      n = copyBytes(out, n, buf, runStart, headers.nameStart[i] ?? 0);
       runStart = -1;
     }
   }
-  if (runStart >= 0) n += buf.copy(out, n, runStart, head.end - 2);
+  if (runStart >= 0) n = copyBytes(out, n, buf, runStart, head.end - 2);
   if (!hasHost) n += out.write(`host: ${judged.scope.authority}\r\n`, n, 'latin1');
-  if (head.chunked) n += CHUNKED.copy(out, n);
+  if (head.chunked) n = copyBytes(out, n, CHUNKED, 0, CHUNKED.length);
   if (credentials.length > 0) {
     // An echoed secret can only be found in bytes that are not compressed.
-    n += IDENTITY.copy(out, n);
-    for (const credential of credentials) n += credential.line.copy(out, n);
+    n = copyBytes(out, n, IDENTITY, 0, IDENTITY.length);
+    for (const { line: injected } of credentials) n = copyBytes(out, n, injected, 0, injected.length);
   }
-  return n + CRLF.copy(out, n);
+  return copyBytes(out, n, CRLF, 0, CRLF.length);
+}
+
+/** By the identity of the facts: a question asked again (see Memo) is not written again. */
+const lines = new WeakMap<HttpFacts, Buffer>();
+
+function requestLine(facts: HttpFacts): Buffer {
+  const known = lines.get(facts);
+  if (known !== undefined) return known;
+  const { path, query } = facts.target;
+  const text = query === null ? `${facts.method} ${path}${VERSION}` : `${facts.method} ${path}?${query}${VERSION}`;
+  const line = Buffer.from(text, 'latin1');
+  lines.set(facts, line);
+  return line;
 }
 
 function isKept(head: RequestHead, i: number, judged: Judged, credentials: readonly PreparedCredential[]): boolean {

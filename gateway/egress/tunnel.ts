@@ -11,7 +11,7 @@ import { nameOf } from './dialer.ts';
 import { TOKEN } from './http/bytes.ts';
 import type { RequestHead } from './http/request-head.ts';
 import type { Memo } from './judge.ts';
-import { judge, tunnelTarget } from './judge.ts';
+import { judge } from './judge.ts';
 import { rawEvidence } from './raw-evidence.ts';
 import { makeRecord } from './record.ts';
 import type { Refusal } from './refusal.ts';
@@ -261,10 +261,9 @@ class TunnelDialect implements Dialect {
 
   judge(_session: Session, head: RequestHead): ReturnType<Dialect['judge']> {
     const { caller, scope } = this;
-    const origin = head.method === 'CONNECT' ? refusals.notAProxyRequest : tunnelTarget(head, scope);
-    if (typeof origin !== 'string') return { refusal: origin, scope, facts: null, caller };
+    if (head.method === 'CONNECT') return { refusal: refusals.notAProxyRequest, scope, facts: null, caller };
     if (!caller.isAttached) return { refusal: refusals.callerUnknown, scope, facts: null, caller };
-    const judged = judge(this.#context, caller, head, scope, origin, this.#memo);
+    const judged = judge(this.#context, caller, head, scope, null, this.#memo);
     return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
   }
 

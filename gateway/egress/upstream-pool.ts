@@ -81,12 +81,15 @@ export interface Lane {
 
 export class UpstreamPool {
   readonly #limits: EgressLimits;
+  readonly #now: () => number;
   readonly #lanes = new Map<string, Lane>();
   #idleCount = 0;
   readonly all = new Set<Upstream>();
 
-  constructor(limits: EgressLimits) {
+  /** `now` is a monotonic clock in milliseconds; ages are seconds, so a coarse one will do. */
+  constructor(limits: EgressLimits, now: () => number) {
     this.#limits = limits;
+    this.#now = now;
   }
 
   /** The lane of a key. A connection that asks for the same again and again keeps it, and spares the look-up. */
@@ -104,7 +107,7 @@ export class UpstreamPool {
   take(lane: Lane): Upstream | null {
     for (let upstream = lane.idle.pop(); upstream !== undefined; upstream = lane.idle.pop()) {
       this.#idleCount--;
-      if (!upstream.isClosed && performance.now() - upstream.createdAt < this.#limits.upstreamAgeMs) return upstream;
+      if (!upstream.isClosed && this.#now() - upstream.createdAt < this.#limits.upstreamAgeMs) return upstream;
       upstream.destroy();
     }
     return null;
@@ -120,7 +123,7 @@ export class UpstreamPool {
       upstream.destroy();
       return;
     }
-    upstream.idleSince = performance.now();
+    upstream.idleSince = this.#now();
     lane.idle.push(upstream);
     this.#idleCount++;
     // A connection may have been left paused by its last user; an idle one must see its end.

@@ -44,6 +44,17 @@ export function bytesEqual(buf: Uint8Array, start: number, end: number, other: U
   return true;
 }
 
+/** Up to here a loop beats the call into the runtime. */
+const SHORT_COPY = 192;
+
+/** Copies `from[start..end)` to `out` at `at` and returns the position behind it. The caller has made room. */
+export function copyBytes(out: Buffer, at: number, from: Buffer, start: number, end: number): number {
+  const length = end - start;
+  if (length > SHORT_COPY) return at + from.copy(out, at, start, end);
+  for (let i = 0; i < length; i++) out[at + i] = from[start + i] ?? 0;
+  return at + length;
+}
+
 /** Bytes as text, one character a byte: what came in is what is shown and sent. */
 export function text(buf: Buffer, start: number | undefined, end: number | undefined): string {
   return buf.toString('latin1', start, end);
