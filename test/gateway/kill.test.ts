@@ -2,10 +2,8 @@
  * `kill -9` of a gateway under load, again and again on one audit log: the log verifies each time, and no upstream ever saw a
  * request that is neither recorded nor covered by the gap that the next start records.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { type AuditGap, verifyAudit } from '../../gateway/audit/index.ts';
 import type { GatewayConfig } from '../../gateway/index.ts';
@@ -14,8 +12,8 @@ import { eventually, writeHome } from '../kit/gateway.ts';
 import type { GatewayProcessReady } from '../kit/gateway-process.ts';
 import { connectRaw, proxyAuthorization } from '../kit/raw-client.ts';
 import { respond } from '../kit/replies.ts';
-import { plainEnvironment } from '../kit/run-command.ts';
 import { scratchDirectory } from '../kit/scratch.ts';
+import { begin, startProcess } from '../kit/start-gateway-process.ts';
 import { startUpstream, type Upstream } from '../kit/upstream.ts';
 
 /** Two logs are killed at the same time, fifty times together. */
@@ -33,8 +31,6 @@ rules:
     scheme: http
     hosts: [plain.acme.test]
 `;
-
-const program = fileURLToPath(new URL('../kit/gateway-process.js', import.meta.url));
 
 for (const fsync of ['interval', 'always'] as const) {
   test(`kill -9 under load, ${kills} times with fsync ${fsync}: the log verifies and covers what the upstream saw`, async (t) => {
@@ -88,27 +84,6 @@ function checkCoverage(
   const total = seen.reduce((sum, paths) => sum + paths.length, 0);
   t.log(`${total} requests reached the upstream in ${seen.length} cycles, ${unrecorded} of them without record`);
   t.true(total > kills);
-}
-
-function startProcess(t: ExecutionContext): ChildProcess {
-  const child = spawn(process.execPath, [program], {
-    env: plainEnvironment('/nonexistent'),
-    stdio: ['pipe', 'pipe', 'ignore'],
-  });
-  // A killed reader breaks the pipe; its exit is what the test waits for.
-  child.stdin?.on('error', () => {});
-  t.teardown(() => child.kill('SIGKILL'));
-  return child;
-}
-
-async function begin(child: ChildProcess, config: GatewayConfig): Promise<GatewayProcessReady> {
-  child.stdin?.write(`${JSON.stringify(config)}\n`);
-  if (child.stdout === null) throw new Error('the child has no stdout');
-  for await (const line of createInterface({ input: child.stdout })) {
-    // Printed by gateway-process.ts.
-    return JSON.parse(line) as GatewayProcessReady;
-  }
-  throw new Error(`the gateway ended with ${child.exitCode ?? child.signalCode} before it was ready`);
 }
 
 /** Loads the gateway, kills it in the middle, and gives the paths that the upstream saw. */

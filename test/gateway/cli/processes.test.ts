@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, watch, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { mainFile, started, temporaryFolder } from './command-line.ts';
@@ -84,6 +84,7 @@ test('gateway serves the CLI, reloads at SIGHUP and stops in order at SIGTERM', 
   const gateway = await gatewayProcess(t);
   const env = { SALLYPORT_HOME: gateway.home };
   t.true(gateway.log().includes('made the vault'));
+  t.deepEqual(openToOthers(gateway.home), ['run/ca-bundle.pem']);
   const status = await started(['status', '--json'], { env });
   t.is(status.code, 0, status.stderr);
   t.like(JSON.parse(status.stdout), { refusing: null, policies: [{ name: 'default' }] });
@@ -198,6 +199,12 @@ test('run forwards SIGTERM and passes on what the command makes of it', async (t
   t.is((await running).code, 42);
   await gateway.stop('SIGTERM');
 });
+
+/** Below `home`, it included: what anybody but its owner may read, write or enter. */
+function openToOthers(home: string): readonly string[] {
+  const found = ['', ...readdirSync(home, { recursive: true, encoding: 'utf8' })];
+  return found.filter((name) => (statSync(join(home, name)).mode & 0o077) !== 0);
+}
 
 /** Resolves once the folder holds the file. */
 function appeared(folder: string, name: string): Promise<void> {

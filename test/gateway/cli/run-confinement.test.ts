@@ -1,13 +1,17 @@
 /** What `run` does not promise in this version, held to here so that the README cannot promise more. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import { repositoryRoot } from '../../kit/source-tree.ts';
 
 const main = join(repositoryRoot, 'dist/gateway/cli/main.js');
-const denyAll = 'version: 1\nname: nothing\nrules: []\n';
+const policyText = `version: 1
+name: nothing
+rules: [{ name: r, effect: allow, hosts: [a.example.com] }]
+credentials: [{ name: key, secret: "env:API_KEY", bind: { hosts: [a.example.com] }, inject: { header: x-key } }]
+`;
 
 /** Listens on loopback and connects to itself without looking at any proxy variable. */
 const goesAround = `
@@ -19,16 +23,21 @@ const server = net.createServer((socket) => socket.end('reached')).listen(0, '12
 /** The environment of a command, without the names that every process has. */
 const showsProxy = `console.log(process.env.HTTPS_PROXY !== undefined, process.env.NODE_EXTRA_CA_CERTS !== undefined);`;
 
-function run(t: { teardown(end: () => void): void }, script: string) {
+/** What every process may know of another one of its user. */
+const looksAround = `
+const environment = require('node:fs').readFileSync('/proc/' + process.ppid + '/environ', 'latin1');
+console.log(environment.includes('operator-secret'), JSON.stringify(process.env).includes('operator-secret'));`;
+
+function run(t: { teardown(end: () => void): void }, script: string, env: Record<string, string> = {}) {
   const home = mkdtempSync(join(tmpdir(), 'sallyport-run-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const policy = join(home, 'nothing.yaml');
-  writeFileSync(policy, denyAll);
+  writeFileSync(policy, policyText);
   const args = [main, 'run', '--home', join(home, 'home'), '--policy', policy, '--', process.execPath, '-e', script];
   return spawnSync(process.execPath, args, {
     encoding: 'utf8',
     timeout: 60_000,
-    env: { PATH: process.env.PATH, HOME: home },
+    env: { PATH: process.env.PATH, HOME: home, ...env },
   });
 }
 
@@ -43,4 +52,11 @@ test('run does not hold back a command that ignores its proxy, and says so', (t)
   t.is(done.status, 0, done.stderr);
   t.is(done.stdout, 'reached\n');
   t.regex(done.stderr, /is not held back by this version/);
+});
+
+const testWithProc = existsSync('/proc/self/environ') ? test : test.skip;
+testWithProc('run withholds a secret from its command, not from a command of the same user that looks for it', (t) => {
+  const done = run(t, looksAround, { API_KEY: 'operator-secret-0123456789' });
+  t.is(done.status, 0, done.stderr);
+  t.is(done.stdout, 'true false\n');
 });
