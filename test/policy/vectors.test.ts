@@ -10,8 +10,11 @@ import {
   type Destination,
   decide,
   formatHostPattern,
+  isNeverName,
+  isPrivateCidr,
   matchesHost,
   matchPath,
+  parseCidr,
   parseHostPattern,
   parsePathPattern,
 } from '../../policy/index.ts';
@@ -69,6 +72,10 @@ function answer(vector: Vector): unknown {
       return classifyAddress(input);
     case 'host-pattern':
       return shown(parseHostPattern(input), formatHostPattern);
+    case 'never-name':
+      return isNeverName(nameOf(must(canonicalHost(input))));
+    case 'private-block':
+      return isPrivateBlock(input);
     case 'host-match':
       return matchesHost(must(parseHostPattern(pattern)), must(canonicalHost(input)));
     case 'path-pattern':
@@ -87,6 +94,15 @@ function allowsQuery(query: Vector['pattern'], sent: string): boolean {
   const target = must(canonicalTarget(`/?${sent}`));
   const destination: Destination = { kind: 'name', name: 'a.com' };
   return decide(policy, { scheme: 'https', destination, port: 443, method: 'GET', target }).verdict === 'allow';
+}
+
+function nameOf(destination: Destination): string {
+  return destination.kind === 'name' ? destination.name : '';
+}
+
+function isPrivateBlock(text: string): boolean {
+  const cidr = parseCidr(text);
+  return cidr.ok && isPrivateCidr(cidr.value);
 }
 
 function flat(destination: Destination): object {
