@@ -16,6 +16,7 @@ import { addRun } from './commands/run.ts';
 import { addUp } from './commands/up.ts';
 import { addVault } from './commands/vault.ts';
 import { withExamples } from './configuration.ts';
+import { plainText } from './plain-text.ts';
 
 /** A fresh tree; commander keeps what it parsed, so a tree serves one invocation. */
 export function createProgram(cli: Cli): Command {
@@ -28,7 +29,7 @@ export function createProgram(cli: Cli): Command {
     .helpCommand(false)
     .exitOverride()
     .showSuggestionAfterError()
-    .configureOutput({ writeOut: (text) => cli.raw(text), writeErr: (text) => cli.note(text) });
+    .configureOutput({ writeOut: (text) => cli.raw(text), writeErr: (text) => cli.note(plainLines(text)) });
   addUp(program, cli);
   addGateway(program, cli);
   addRun(program, cli);
@@ -45,6 +46,14 @@ export function createProgram(cli: Cli): Command {
     'sallyport run -- curl https://example.com/  # a command whose way out is the gateway',
     'sallyport policy check policies/*.yaml      # in a pull request',
   );
+}
+
+/** Commander quotes what was typed, and that may come from a script that somebody else feeds. */
+function plainLines(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => plainText(line))
+    .join('\n');
 }
 
 function version(): string {

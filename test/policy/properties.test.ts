@@ -7,11 +7,13 @@ import {
   type Canonical,
   canonicalAuthority,
   canonicalHost,
+  canonicalRequest,
   canonicalTarget,
   canonicalUrl,
   classifyAddress,
   type Destination,
   decide,
+  explainRequest,
   formatAddress,
   formatCidr,
   formatHostPattern,
@@ -90,6 +92,10 @@ const parsers: Readonly<Record<string, (text: string) => Canonical<unknown>>> = 
   parseAddress,
   parseCidr,
   canonicalAuthority: (text) => canonicalAuthority(text, 443),
+  'canonicalRequest() of a method, then of a URL with explainRequest': (text) => {
+    const method = canonicalRequest(text, 'https://a.test/');
+    return method.ok ? explainRequest(policyOf([]), 'GET', `https://${text}`) : method;
+  },
 };
 
 for (const [name, parse] of Object.entries(parsers)) {

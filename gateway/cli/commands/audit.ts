@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   auditRecordSchema,
   isUlid,
+  parseHead,
   type StoredRecord,
   tailAudit,
   type VerifyOptions,
@@ -193,7 +194,7 @@ function requestIdOf(text: string): string {
 }
 
 function headOf(text: string): { seq: number; hash: string } {
-  const match = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text);
-  if (match?.[2] === undefined) throw new InvalidArgumentError('expected SEQ:HASH as `audit verify` prints it');
-  return { seq: Number(match[1]), hash: match[2] };
+  const head = parseHead(text);
+  if (head === null) throw new InvalidArgumentError('expected SEQ:HASH as `audit verify` prints it');
+  return head;
 }
