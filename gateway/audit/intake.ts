@@ -1,7 +1,7 @@
 /** Where records of requests wait for their text and hash: a batch is made in warm caches, at half the cost of one by one. */
 import type { Chain } from './chain.ts';
 import { preciseNow } from './clock.ts';
-import type { RequestRecord } from './types.ts';
+import type { RequestRecord, SettledRecord } from './types.ts';
 
 /** Records made in one go. */
 export const intakeBatch = 64;
@@ -13,7 +13,7 @@ export class Intake {
   readonly #now: () => number;
   /** A record was not what its type says. */
   readonly #onBad: () => void;
-  #records: RequestRecord[] = [];
+  #records: (RequestRecord | SettledRecord)[] = [];
   #times: number[] = [];
   #drainedAt = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -31,7 +31,7 @@ export class Intake {
   }
 
   /** Takes a record; its time is now, its number the next. */
-  push(record: RequestRecord): void {
+  push(record: RequestRecord | SettledRecord): void {
     const now = this.#now();
     this.#records.push(record);
     this.#times.push(now);
@@ -55,9 +55,9 @@ export class Intake {
     }
   }
 
-  #add(record: RequestRecord, time: number): void {
+  #add(record: RequestRecord | SettledRecord, time: number): void {
     try {
-      this.#chain.request(record, time);
+      this.#chain.request('toRecord' in record ? record.toRecord() : record, time);
     } catch {
       // One bad record must take neither the request path nor the others of its batch down: it is counted and told.
       this.#onBad();

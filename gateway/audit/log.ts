@@ -11,7 +11,7 @@ import { DirectoryLock } from './lock.ts';
 import { type ChainEnd, recoverEnd } from './recover.ts';
 import type { AuditSigner } from './signer.ts';
 import { Spool } from './spool.ts';
-import type { AuditSink, EventRecord, RequestRecord } from './types.ts';
+import type { AuditSink, EventRecord, RequestRecord, SettledRecord } from './types.ts';
 
 export interface AuditLogOptions {
   readonly dir: string;
@@ -147,12 +147,11 @@ export class AuditLog implements AuditSink {
   }
 
   request(record: RequestRecord): void {
-    this.release();
-    if (this.#isShut()) {
-      this.#dropped++;
-      return;
-    }
-    this.#intake.push(record);
+    this.#take(record);
+  }
+
+  settled(record: SettledRecord): void {
+    this.#take(record);
   }
 
   event(record: EventRecord): void {
@@ -191,6 +190,12 @@ export class AuditLog implements AuditSink {
       file: this.#chain.file,
       droppedSinceStart: this.#dropped,
     };
+  }
+
+  #take(record: RequestRecord | SettledRecord): void {
+    this.release();
+    if (this.#isShut()) this.#dropped++;
+    else this.#intake.push(record);
   }
 
   #addEvent(record: EventRecord): void {

@@ -80,6 +80,11 @@ export interface EventRecord {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
+/** A record whose every statement is settled, though not yet written down: the hot path leaves that to a batch. */
+export interface SettledRecord {
+  toRecord(): RequestRecord;
+}
+
 /** What the egress path needs of the audit log. */
 export interface AuditSink {
   /**
@@ -90,6 +95,8 @@ export interface AuditSink {
   release(): void;
   /** Fills a reserved place. */
   request(record: RequestRecord): void;
+  /** Fills a reserved place with a record that is put together when its turn comes, within milliseconds. */
+  settled(record: SettledRecord): void;
   /** Queues an event; never refused for room (events are rare), counts against the bound. */
   event(record: EventRecord): void;
 }

@@ -3,13 +3,13 @@
 import { decide } from '../../policy/index.ts';
 import type { PreparedCredential } from '../../vault/index.ts';
 import { VaultError } from '../../vault/index.ts';
-import type { AuditVerdict, RequestRecord } from '../audit/types.ts';
+import type { AuditVerdict, RequestRecord, SettledRecord } from '../audit/types.ts';
 import type { Caller } from './callers.ts';
 import type { EgressContext } from './context.ts';
 import { DialRefused, nameOf } from './dialer.ts';
 import type { RequestHead } from './http/request-head.ts';
 import type { Judged } from './judge.ts';
-import { makeRecord, requestOf } from './record.ts';
+import { requestOf } from './record.ts';
 import type { Refusal } from './refusal.ts';
 import { deny, fault, refusals } from './refusal.ts';
 import { RequestBody } from './request-body.ts';
@@ -42,7 +42,7 @@ const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
 /** Shared by all exchanges: a head is written and handed to TLS (which copies it) in one turn of the event loop. */
 let scratch = Buffer.alloc(0);
 
-export class Exchange implements UpstreamOwner {
+export class Exchange implements UpstreamOwner, SettledRecord {
   readonly body: RequestBody;
   readonly #client: ExchangeClient;
   readonly #context: EgressContext;
@@ -55,13 +55,19 @@ export class Exchange implements UpstreamOwner {
   #upstreamRecord: RequestRecord['upstream'] = null;
   #relay: ResponseRelay | null = null;
   #isReused = false;
-  #isRecorded = false;
+  #outcome: Outcome | null = null;
+  #id = '';
+  #status: number | null = null;
+  #endedAt = 0;
+  /** The client's, as it was when the exchange began: a connection's next request may be another caller's. */
+  readonly #record: ExchangeClient['record'];
   #isOver = false;
 
   constructor(client: ExchangeClient, judged: Judged) {
     this.#client = client;
     this.#context = client.context;
     this.#judged = judged;
+    this.#record = client.record;
     this.#lane = client.laneFor(judged);
     this.body = new RequestBody(client.head);
   }
@@ -152,7 +158,8 @@ export class Exchange implements UpstreamOwner {
   /** The client is gone: nobody waits for the rest. */
   onClientClose(): void {
     if (this.#isOver) return;
-    this.#record('error', 'client_aborted', 'The client closed the connection before the response was complete.');
+    const reason = 'The client closed the connection before the response was complete.';
+    this.#settle({ verdict: 'error', code: 'client_aborted', reason, rule: this.#judged.decision.rule });
     this.#drop();
   }
 
@@ -167,7 +174,7 @@ export class Exchange implements UpstreamOwner {
 
   /** Cuts the exchange when the newest policy would not allow it (O3). */
   revoke(): void {
-    const generation = this.#client.record.caller.policy.current;
+    const generation = this.#record.caller.policy.current;
     const decision = decide(generation?.compiled ?? null, this.#judged.facts);
     if (decision.verdict === 'allow' || this.#isOver) return;
     this.#abandon('policy_revoked', `A newer policy does not allow this request: ${decision.reason}`, 'deny');
@@ -214,7 +221,7 @@ export class Exchange implements UpstreamOwner {
     const { scope, generation } = this.#judged;
     const context = this.#context;
     const name = nameOf(scope.destination);
-    const pin = this.#client.record.caller.pins.get(name) ?? context.pins.get(name);
+    const pin = this.#record.caller.pins.get(name) ?? context.pins.get(name);
     this.#isReused = false;
     context.stats.upstreamDials++;
     const { scheme, destination, port } = scope;
@@ -224,7 +231,7 @@ export class Exchange implements UpstreamOwner {
         kind: 'dns.finding',
         code: 'mixed_answers',
         reason: `${name} also stands for addresses that are refused.`,
-        sandbox: this.#client.record.caller.info,
+        sandbox: this.#record.caller.info,
         detail: { name, dropped: dialled.droppedAnswers },
       });
     }
@@ -276,7 +283,7 @@ export class Exchange implements UpstreamOwner {
 
   /** Too late for an answer: both sides are cut, so that nobody takes a part for the whole. */
   #abandon(code: string, reason: string, verdict: AuditVerdict = 'error'): void {
-    this.#record(verdict, code, reason);
+    this.#settle({ verdict, code, reason, rule: this.#judged.decision.rule });
     this.#drop();
     this.#client.wire.destroy();
   }
@@ -284,13 +291,8 @@ export class Exchange implements UpstreamOwner {
   #failWith(refusal: Refusal): void {
     if (this.#isOver) return;
     const isHeadSent = this.#relay?.headSent === true;
-    const id = this.#record(
-      refusal.verdict,
-      refusal.code,
-      refusal.reason,
-      refusal.rule,
-      isHeadSent ? undefined : refusal.status,
-    );
+    const id = this.#context.newId();
+    this.#settle(refusal, id, isHeadSent ? null : refusal.status);
     this.#drop();
     if (isHeadSent) this.#client.wire.destroy();
     else this.#client.answer(refusal, id);
@@ -301,7 +303,7 @@ export class Exchange implements UpstreamOwner {
     const upstream = this.#upstream;
     if (relay === null || this.#isOver) return;
     this.#isOver = true;
-    this.#record('allow', 'allowed', this.#judged.decision.reason, this.#judged.decision.rule);
+    this.#settle(this.#judged.decision);
     this.#upstream = null;
     if (upstream !== null) {
       if (relay.isUpstreamReusable && this.body.done) this.#context.pool.put(upstream);
@@ -310,52 +312,49 @@ export class Exchange implements UpstreamOwner {
     this.#client.finished(relay.isClientReusable && this.body.done);
   }
 
-  /** Writes the exchange's one record and returns its id. */
-  #record(
-    verdict: AuditVerdict,
-    code: string,
-    reason: string,
-    rule: string | null = this.#judged.decision.rule,
-    status?: number,
-  ): string {
-    const id = this.#context.newId();
-    if (this.#isRecorded) return id;
-    this.#isRecorded = true;
+  /** Settles what the exchange's one record says; it is put together when its turn comes. */
+  #settle(outcome: Outcome, id = '', status: number | null = null): void {
+    if (this.#outcome !== null) return;
+    this.#outcome = outcome;
+    this.#id = id;
+    this.#status = status;
+    this.#endedAt = performance.now();
+    this.#context.audit.settled(this);
+  }
+
+  toRecord(): RequestRecord {
+    const { facts, decision, generation } = this.#judged;
+    const { verdict, code, reason, rule } = this.#outcome ?? decision;
+    const { caller, conn } = this.#record;
+    const redactions = this.#relay?.redactions ?? 0;
+    this.#context.stats.redactions += redactions;
+    return {
+      kind: 'http.request',
+      id: this.#id === '' ? this.#context.newId() : this.#id,
+      sandbox: caller.info,
+      policy: generation.info,
+      verdict,
+      rule,
+      code,
+      reason,
+      conn,
+      request: requestOf(facts, this.body.bytes, this.#context.redactor),
+      raw: null,
+      upstream: this.#upstreamRecord,
+      response: this.#responseRecord(),
+      credential: this.#credentials.length === 0 ? null : credentialRecord(this.#credentials),
+      redactions,
+    };
+  }
+
+  #responseRecord(): RequestRecord['response'] {
     const relay = this.#relay;
-    const credentials = this.#credentials;
-    const now = performance.now();
-    const firstByteMs = relay === null || relay.firstByteAt === 0 ? 0 : relay.firstByteAt - this.#started;
-    const response =
-      relay?.headSent === true
-        ? {
-            status: relay.status,
-            bytes: relay.bytes,
-            firstByteMs: round(firstByteMs),
-            durationMs: round(now - this.#started),
-          }
-        : status === undefined
-          ? null
-          : { status, bytes: 0, firstByteMs: 0, durationMs: round(now - this.#started) };
-    this.#context.stats.redactions += relay?.redactions ?? 0;
-    this.#context.audit.request(
-      makeRecord({
-        kind: 'http.request',
-        id,
-        caller: this.#client.record.caller,
-        generation: this.#judged.generation,
-        verdict,
-        rule,
-        code,
-        reason,
-        conn: this.#client.record.conn,
-        request: requestOf(this.#judged.facts, this.body.bytes, this.#context.redactor),
-        upstream: this.#upstreamRecord,
-        response,
-        credential: credentials.length === 0 ? null : credentialRecord(credentials),
-        redactions: relay?.redactions ?? 0,
-      }),
-    );
-    return id;
+    const durationMs = round(this.#endedAt - this.#started);
+    if (relay?.headSent !== true) {
+      return this.#status === null ? null : { status: this.#status, bytes: 0, firstByteMs: 0, durationMs };
+    }
+    const firstByteMs = relay.firstByteAt === 0 ? 0 : round(relay.firstByteAt - this.#started);
+    return { status: relay.status, bytes: relay.bytes, firstByteMs, durationMs };
   }
 
   /** While bytes should move, a stall ends the exchange; a model that thinks may take longer. */
@@ -381,6 +380,9 @@ export class Exchange implements UpstreamOwner {
     upstream.destroy();
   }
 }
+
+/** What became of the request: the decision itself when all went well. */
+type Outcome = Pick<RequestRecord, 'verdict' | 'code' | 'reason' | 'rule'>;
 
 const NONE: readonly PreparedCredential[] = [];
 
