@@ -8,7 +8,7 @@ import { auditNames, type OpenAuditFile, openAuditFile } from './files.ts';
 import { HighWater } from './high-water.ts';
 import { Intake } from './intake.ts';
 import { DirectoryLock } from './lock.ts';
-import { type ChainEnd, recoverEnd } from './recover.ts';
+import { type ChainEnd, isClosing, recoverEnd } from './recover.ts';
 import type { AuditSigner } from './signer.ts';
 import { Spool } from './spool.ts';
 import type { AuditSink, EventRecord, RequestRecord, SettledRecord } from './types.ts';
@@ -146,12 +146,10 @@ export class AuditLog implements AuditSink {
     if (this.#reserved > 0) this.#reserved--;
   }
 
-  request(record: RequestRecord): void {
-    this.#take(record);
-  }
-
-  settled(record: SettledRecord): void {
-    this.#take(record);
+  request(record: RequestRecord | SettledRecord): void {
+    this.release();
+    if (this.#isShut()) this.#dropped++;
+    else this.#intake.push(record);
   }
 
   event(record: EventRecord): void {
@@ -190,12 +188,6 @@ export class AuditLog implements AuditSink {
       file: this.#chain.file,
       droppedSinceStart: this.#dropped,
     };
-  }
-
-  #take(record: RequestRecord | SettledRecord): void {
-    this.release();
-    if (this.#isShut()) this.#dropped++;
-    else this.#intake.push(record);
   }
 
   #addEvent(record: EventRecord): void {
@@ -290,19 +282,6 @@ export class AuditLog implements AuditSink {
     if (!isWritten)
       throw new GatewayError('GATEWAY_AUDIT_FAILED', `Cannot close audit log: ${this.#spool.failure ?? 'sync failed'}`);
   }
-}
-
-/** The last record is the checkpoint of an orderly close, or there is none. */
-function isClosing({ last }: ChainEnd): boolean {
-  if (last === null) return true;
-  const detail = last.detail;
-  return (
-    last.kind === 'audit.checkpoint' &&
-    typeof detail === 'object' &&
-    detail !== null &&
-    'closing' in detail &&
-    detail.closing === true
-  );
 }
 
 /** The public key stands beside the log; keys of earlier writers stay, so that their checkpoints still verify. */

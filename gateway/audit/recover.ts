@@ -125,3 +125,16 @@ function countNewlines(bytes: Buffer): number {
   for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) count++;
   return count;
 }
+
+/** The last record is the checkpoint of an orderly close, or there is none. */
+export function isClosing({ last }: ChainEnd): boolean {
+  if (last === null) return true;
+  const detail = last.detail;
+  return (
+    last.kind === 'audit.checkpoint' &&
+    typeof detail === 'object' &&
+    detail !== null &&
+    'closing' in detail &&
+    detail.closing === true
+  );
+}

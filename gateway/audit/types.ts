@@ -93,10 +93,8 @@ export interface AuditSink {
    */
   reserve(): boolean;
   release(): void;
-  /** Fills a reserved place. */
-  request(record: RequestRecord): void;
-  /** Fills a reserved place with a record that is put together when its turn comes, within milliseconds. */
-  settled(record: SettledRecord): void;
+  /** Fills a reserved place; a settled record is put together when its turn comes, within milliseconds. */
+  request(record: RequestRecord | SettledRecord): void;
   /** Queues an event; never refused for room (events are rare), counts against the bound. */
   event(record: EventRecord): void;
 }

@@ -319,7 +319,7 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     this.#id = id;
     this.#status = status;
     this.#endedAt = performance.now();
-    this.#context.audit.settled(this);
+    this.#context.audit.request(this);
   }
 
   toRecord(): RequestRecord {
