@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { KeySource, ManagedCredentialSource, Placeholders, SecretRedactor } from '../vault/index.ts';
+import type { KeySource, ManagedCredentialSource, Placeholders, SecretInfo, SecretRedactor } from '../vault/index.ts';
 import {
   createCredentialSource,
   createPlaceholders,
@@ -41,6 +41,7 @@ import { Policies } from './policies.ts';
 import { caBundle, sandboxEnvironment } from './sandbox-environment.ts';
 import { SelfTest } from './selftest/selftest.ts';
 import type { CallerConfig, GatewayConfig, ListenAddress } from './types.ts';
+import { vaultChanges } from './vault-changes.ts';
 
 /** Seams for tests and for `run`; a user has the configuration file. */
 export interface GatewayOptions {
@@ -91,6 +92,8 @@ class RunningGateway implements Gateway {
   #isStopping = false;
   #coarseNow = performance.now();
   #parts: Parts | null = null;
+  /** As last looked at; what differs from it is recorded. */
+  #secrets: readonly SecretInfo[] = [];
   #closing: Promise<void> | null = null;
   #reloading: Promise<unknown> = Promise.resolve();
 
@@ -112,6 +115,7 @@ class RunningGateway implements Gateway {
     mkdirSync(this.#runDir, { recursive: true, mode: 0o700 });
     const vault = await Vault.open({ file: config.vault.file, key: this.#keySource() });
     this.#undo.push(() => vault.close());
+    this.#secrets = vault.list();
     const audit = await this.#openAudit(vault);
     const ca = await InterceptionCa.open({ store: vault });
     const selfTest = await SelfTest.create(this.#runDir);
@@ -245,7 +249,8 @@ class RunningGateway implements Gateway {
   }
 
   async #reload(actor: string): Promise<ReloadReport> {
-    const { audit, credentials, server } = this.#open();
+    const { audit, credentials, server, vault } = this.#open();
+    this.#recordVaultChanges(vault, audit);
     const result = await this.#policies.reload();
     credentials.invalidate();
     audit.event({
@@ -287,10 +292,23 @@ class RunningGateway implements Gateway {
       redact,
     });
     this.#undo.push(async () => {
+      this.#recordVaultChanges(vault, audit);
       audit.event({ kind: 'admin.stop', actor: 'gateway' });
       await audit.close();
     });
     return audit;
+  }
+
+  #recordVaultChanges(vault: Vault, audit: AuditLog): void {
+    try {
+      const secrets = vault.list();
+      for (const { change, name, version, by } of vaultChanges(this.#secrets, secrets))
+        audit.event({ kind: 'vault.change', actor: by ?? 'unknown', code: change, detail: { name, version } });
+      this.#secrets = secrets;
+    } catch (error) {
+      // The credentials that need the file fail by themselves, and closed.
+      this.#log('error', 'the vault cannot be read', errorFields(error));
+    }
   }
 
   #credentials(vault: Vault, selfTest: SelfTest): ManagedCredentialSource {

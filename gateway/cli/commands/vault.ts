@@ -1,11 +1,12 @@
 /** `vault`: secrets at rest. A value comes from a pipe or a hidden prompt, never from the command line, and is never printed. */
 import type { Command } from 'commander';
 import type { SecretInfo } from '../../../vault/index.ts';
-
+import type { GatewayConfig } from '../../types.ts';
 import { type Cli, FINDINGS, GOOD, UsageError } from '../cli.ts';
 import { type ConfigOptions, readConfig, withConfigOptions, withExamples, withJson } from '../configuration.ts';
 import { makeVault } from '../first-run.ts';
 import { keySource, withVault } from '../open-vault.ts';
+import { plainText } from '../plain-text.ts';
 import { readValue } from '../prompt.ts';
 
 interface VaultOptions extends ConfigOptions {
@@ -73,6 +74,7 @@ function addSet(vault: Command, cli: Cli): void {
         });
         if (options.json === true) cli.json(info);
         else cli.out(`${info.name}: version ${info.version} stored, ${info.sizeBytes} bytes`);
+        await noteRunning(cli, config);
         return GOOD;
       }),
     );
@@ -133,13 +135,22 @@ function addRemove(vault: Command, cli: Cli): void {
     .argument('<name>', 'name of the secret')
     .action(
       cli.action(async (name: string, options: VaultOptions) => {
-        await withVault(cli, readConfig(cli, options), (open) => open.remove(name));
+        const config = readConfig(cli, options);
+        await withVault(cli, config, (open) => open.remove(name));
         if (options.json === true) cli.json({ removed: name });
         else cli.out(`${name}: removed`);
+        await noteRunning(cli, config);
         return GOOD;
       }),
     );
   withExamples(withJson(withConfigOptions(command)), 'sallyport vault remove github/old');
+}
+
+/** A running gateway notices by itself, but not at once. */
+async function noteRunning(cli: Cli, config: GatewayConfig): Promise<void> {
+  const { probeSocket } = await import('../../api/claim-socket.ts');
+  if ((await probeSocket(config.api.socket)) !== 'live') return;
+  cli.note('sallyport: the running gateway goes by it within 10 s; `sallyport reload` makes that now, and records it');
 }
 
 function infoLine(info: SecretInfo): string {
@@ -151,7 +162,7 @@ function infoText(info: SecretInfo): string {
     `name      ${info.name}`,
     `version   ${info.version} (${info.versions} kept)`,
     `created   ${info.createdAt}`,
-    `updated   ${info.updatedAt}`,
+    `updated   ${info.updatedAt}${info.updatedBy === undefined ? '' : ` by ${plainText(info.updatedBy)}`}`,
     `size      ${info.sizeBytes} bytes`,
     'value     never shown',
   ].join('\n');
