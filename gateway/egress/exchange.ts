@@ -99,7 +99,8 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     const upstream = this.#upstream;
     if (upstream === null) return start;
     const stop = this.body.forward(buf, start, end, upstream.wire, this.#flow);
-    if (stop < 0) {
+    if (stop >= 0) this.#touch();
+    else {
       const { tooLarge, failure } = this.body;
       this.#failWith(
         deny(
@@ -110,7 +111,6 @@ export class Exchange implements UpstreamOwner, SettledRecord {
         ),
       );
     }
-    this.#touch();
     return stop;
   }
 
@@ -178,6 +178,13 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     const decision = decide(generation?.compiled ?? null, this.#judged.facts);
     if (decision.verdict === 'allow' || this.#isOver) return;
     this.#abandon('policy_revoked', `A newer policy does not allow this request: ${decision.reason}`, 'deny');
+  }
+
+  /** Ends the client's connection in the middle of its response, so that it can tell. */
+  cutClient(): void {
+    const { wire } = this.#client;
+    if (this.#relay?.isEndedByClose === true) wire.abort();
+    else wire.destroy();
   }
 
   #readyCredentials(): readonly PreparedCredential[] | null {
@@ -285,7 +292,7 @@ export class Exchange implements UpstreamOwner, SettledRecord {
   #abandon(code: string, reason: string, verdict: AuditVerdict = 'error'): void {
     this.#settle({ verdict, code, reason, rule: this.#judged.decision.rule });
     this.#drop();
-    this.#client.wire.destroy();
+    this.cutClient();
   }
 
   #failWith(refusal: Refusal): void {
@@ -294,7 +301,7 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     const id = this.#context.newId();
     this.#settle(refusal, id, isHeadSent ? null : refusal.status);
     this.#drop();
-    if (isHeadSent) this.#client.wire.destroy();
+    if (isHeadSent) this.cutClient();
     else this.#client.answer(refusal, id);
   }
 

@@ -13,6 +13,10 @@ import { Scrubber } from './scrub.ts';
 /** Informational responses in front of one final response (RFC 9110 §15.2): more is a fault. */
 const MAX_INFORMATIONAL = 16;
 
+/** Where the minor version stands in a status line, and what is written there. */
+const MINOR_AT = 'HTTP/1.'.length;
+const ONE = 49;
+
 const CLOSE = 'connection: close\r\n';
 
 export class ResponseRelay {
@@ -64,6 +68,12 @@ export class ResponseRelay {
   }
   #endsWithConnection = false;
 
+  /** The client knows the end of the body by the end of its connection, and does not have all of it. */
+  get isEndedByClose(): boolean {
+    return this.#isEndedByClose && this.headSent && !this.done;
+  }
+  #isEndedByClose = false;
+
   /** Returns false when the client is slower than the upstream. */
   onBytes(buf: Buffer, length: number): boolean {
     if (this.firstByteAt === 0) this.firstByteAt = performance.now();
@@ -92,7 +102,7 @@ export class ResponseRelay {
       if (head.status >= 200) return this.#onFinalHead(buf, head, length);
       if (head.status === 101) return this.#fail('a switch of protocols nobody asked for');
       if (++this.#informational > MAX_INFORMATIONAL) return this.#fail('too many informational responses');
-      if (this.#client.head.minor === 1) this.#client.wire.write(Buffer.from(buf.subarray(start, end)));
+      if (this.#client.head.minor === 1) this.#writeInformational(buf, head);
       start = end;
       if (start === length) return true;
     }
@@ -111,6 +121,12 @@ export class ResponseRelay {
     return true;
   }
 
+  /** Its lines can hold an echo and hop-by-hop fields as those of a final head do. */
+  #writeInformational(buf: Buffer, head: ResponseHead): void {
+    this.#scrubber?.mask(buf, head.start, head.end);
+    this.#client.wire.write(Buffer.from(buf.subarray(cleanHead(buf, head, false), head.end)));
+  }
+
   #onFinalHead(buf: Buffer, head: ResponseHead, length: number): boolean {
     const framing = head.framing(this.#method);
     const isOldClient = this.#client.head.minor === 0;
@@ -120,6 +136,7 @@ export class ResponseRelay {
     this.#body = body;
     this.status = head.status;
     this.#endsWithConnection = framing === 'close';
+    this.#isEndedByClose = framing === 'close' || form === 'raw';
     this.isUpstreamReusable = head.keepAlive && framing !== 'close';
     this.isClientReusable =
       this.#client.head.keepAlive &&
@@ -130,7 +147,7 @@ export class ResponseRelay {
     // A body that is whole already is masked together with the head; any other as it comes.
     const isWhole = body.isCompleteWithin(length - head.end);
     this.#scrubber?.mask(buf, head.start, isWhole ? length : head.end);
-    const start = head.hasHop || form === 'raw' ? cutHopLines(buf, head, form === 'raw') : head.start;
+    const start = cleanHead(buf, head, form === 'raw');
     if (this.isClientReusable && !isOldClient) return this.#sendFirst(body, buf, start, head.end, length);
     return this.#sendFirstClosing(body, buf, start, head.end, length, isOldClient);
   }
@@ -199,6 +216,12 @@ export class ResponseRelay {
     this.failure = why;
     return false;
   }
+}
+
+/** Cuts what ends here and speaks our own version (RFC 9110 §2.5), in place. Returns the new start. */
+function cleanHead(buf: Buffer, head: ResponseHead, dropFraming: boolean): number {
+  if (head.minor === 0) buf[head.start + MINOR_AT] = ONE;
+  return head.hasHop || dropFraming ? cutHopLines(buf, head, dropFraming) : head.start;
 }
 
 /** Parsed and used within one call. */

@@ -59,6 +59,8 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   #parsedLength = 0;
   #lingered = 0;
   #isStopping = false;
+  /** The client has closed its side: what it asked is answered, nothing further comes. */
+  #hasEnded = false;
   /** Some head was complete or refused. */
   #isUsed = false;
 
@@ -69,6 +71,8 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
     this.record = { conn: dialect.conn, caller: dialect.caller ?? NOBODY };
     this.deadline = context.coarseNow() + context.limits.idleMs;
     wire.reader = this;
+    // Otherwise Node would close the way back as soon as a client closes the way here.
+    wire.socket.allowHalfOpen = true;
     context.timed.add(this);
     context.sessions.add(this);
   }
@@ -88,13 +92,14 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   }
 
   onEnd(): void {
-    // A client that half-closes has no further request; what is under way may still be answered.
-    if (this.#state === HEAD || this.#state === BODY || this.#state === LINGER) this.destroy();
-    else this.#isStopping = true;
+    this.#hasEnded = true;
+    if (this.#state === LINGER || (this.#state === HEAD && !this.wire.isFull)) this.#close();
+    else if (this.#state === BODY && this.#exchange?.takesBody === true) this.destroy();
   }
 
   onDrain(): void {
-    this.#exchange?.onClientDrain();
+    if (this.#exchange !== null) this.#exchange.onClientDrain();
+    else if (this.#state === HEAD) this.#goOn();
   }
 
   onClose(): void {
@@ -118,7 +123,8 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
 
   onDeadline(): void {
     if (this.#exchange !== null) this.#exchange.onDeadline();
-    else if (this.#state === HEAD && this.#pending.length > 0) this.#refuseRaw(refusals.headTimeout, this.#pending);
+    else if (this.#state === HEAD && this.#pending.length > 0 && !this.wire.isFull)
+      this.#refuseRaw(refusals.headTimeout, this.#pending);
     else this.destroy();
   }
 
@@ -142,15 +148,18 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
 
   stop(): void {
     this.#isStopping = true;
-    if (this.#exchange === null && this.#state === HEAD && this.#pending.length === 0) this.destroy();
+    if (this.#exchange === null && this.#state === HEAD && this.#pending.length === 0) this.#close();
   }
 
   destroy(): void {
-    this.wire.destroy();
+    if (this.#exchange === null) this.wire.destroy();
+    else this.#exchange.cutClient();
   }
 
   readOn(): void {
-    if (this.#state === BODY ? this.#feedBody() : this.#readsOn()) this.wire.resume();
+    if (!(this.#state === BODY ? this.#feedBody() : this.#readsOn())) return;
+    if (this.#hasEnded && this.#state === BODY) this.destroy();
+    else this.wire.resume();
   }
 
   answer(refusal: Refusal, id: string): void {
@@ -181,6 +190,8 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   /** Takes heads off `#pending` while they can be answered at once; returns whether to read on. */
   #parseHeads(): boolean {
     while (this.#state === HEAD && this.#pending.length > 0) {
+      // Answers that nobody reads are not piled up: the next request waits until they have left.
+      if (this.wire.isFull) return false;
       const buf = this.#pending;
       if (this.#parsedLength > 0 && !this.#mayBeComplete(buf)) return true;
       const end = this.head.parse(buf, 0, buf.length);
@@ -234,7 +245,7 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   }
 
   #forward(caller: Caller, judged: Judged, buf: Buffer, end: number): void {
-    if (this.#isStopping) {
+    if (this.#isStopping || this.context.isStopping()) {
       this.#refuse({ refusal: refusals.stopping, scope: judged.scope, facts: judged.facts, caller }, true);
       return;
     }
@@ -279,8 +290,14 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   #next(): void {
     this.#state = HEAD;
     this.deadline = this.context.coarseNow() + this.context.limits.idleMs;
+    this.#goOn();
+  }
+
+  /** Takes up what was received meanwhile, then reads on. */
+  #goOn(): void {
     if (this.#pending.length > 0 && !this.#parseHeads()) return;
-    this.wire.resume();
+    if (this.#hasEnded && this.#state === HEAD) this.#close();
+    else this.wire.resume();
   }
 
   #refuseHead(buf: Buffer): void {
@@ -320,11 +337,26 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
 
   /** Ends the connection so that the answer is read before the reset an unread body would cause (RFC 9112 §9.6). */
   #linger(): void {
+    if (this.#hasEnded) {
+      this.#close();
+      return;
+    }
     this.#state = LINGER;
     this.#pending = EMPTY;
-    this.deadline = this.context.coarseNow() + this.context.limits.lingerMs;
-    this.wire.socket.end();
+    this.deadline = this.context.coarseNow() + this.context.limits.stallMs;
+    // A slow client is still given what waits for it; the patience for its own end begins after that.
+    this.wire.socket.end(() => {
+      this.deadline = this.context.coarseNow() + this.context.limits.lingerMs;
+    });
     this.wire.resume();
+  }
+
+  /** Ends the connection as soon as what was written has left; nothing more is expected from the client. */
+  #close(): void {
+    this.#state = LINGER;
+    this.#pending = EMPTY;
+    this.deadline = this.context.coarseNow() + this.context.limits.stallMs;
+    this.wire.socket.destroySoon();
   }
 }
 

@@ -148,13 +148,15 @@ class TunnelOpening implements WireReader, Timed, Revocable {
     // The raw socket's own reader must see nothing more: TLS takes the handle over, and starts with what was read already.
     detachReader(raw);
     raw.unshift(this.#received);
+    // A client that leaves in the middle of the handshake has left, and is recorded at once.
+    raw.allowHalfOpen = false;
     const socket = new TLSSocket(raw, {
       isServer: true,
       secureContext: this.#context.ca.secureContextFor(nameOf(this.#scope.destination)),
       ALPNProtocols: ['http/1.1'],
     });
     const handshake = new Handshake(this.#context, this.caller, this.#scope, { ...this.#conn, sni: serverName });
-    handshake.start(socket);
+    handshake.start(socket, raw);
   }
 
   /** HTTP in the clear through CONNECT: some clients tunnel http URLs, too; only rules with `scheme: http` allow them. */
@@ -205,10 +207,10 @@ class Handshake implements Timed {
     this.deadline = context.coarseNow() + context.limits.handshakeMs;
   }
 
-  start(socket: TLSSocket): void {
+  start(socket: TLSSocket, raw: Socket): void {
     this.#socket = socket;
     this.#context.timed.add(this);
-    socket.once('secure', () => this.#onSecure(socket));
+    socket.once('secure', () => this.#onSecure(socket, raw));
     socket.on('error', (error) => this.#onFailure(error));
     socket.once('close', () => this.#onFailure(new Error(LEFT_DURING_HANDSHAKE)));
   }
@@ -217,12 +219,12 @@ class Handshake implements Timed {
     this.#onFailure(new Error('deadline passed'));
   }
 
-  #onSecure(socket: TLSSocket): void {
+  #onSecure(socket: TLSSocket, raw: Socket): void {
     this.#context.timed.delete(this);
     socket.removeAllListeners('error');
     const conn = { ...this.#conn, tls: socket.getProtocol(), alpn: socket.alpnProtocol || null };
     const dialect = new TunnelDialect(this.#context, this.#caller, this.#scope, conn);
-    const wire = new Wire(socket, IGNORE, this.#context.wireMode);
+    const wire = new Wire(socket, IGNORE, this.#context.wireMode, null, raw);
     new Session(this.#context, wire, dialect);
   }
 

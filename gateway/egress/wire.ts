@@ -34,12 +34,15 @@ export class Wire {
   /** Writes are encrypted, hence copied, before `write` returns when the wire is idle. */
   readonly isEncrypted: boolean;
   readonly #mode: WireMode;
+  /** The TCP socket below a TLS one. */
+  readonly #tcp: Socket;
   #error: Error | null = null;
 
-  constructor(socket: Socket, reader: WireReader, mode: WireMode, sink: ReadSink | null = null) {
+  constructor(socket: Socket, reader: WireReader, mode: WireMode, sink: ReadSink | null = null, tcp = socket) {
     this.socket = socket;
     this.reader = reader;
     this.#mode = mode;
+    this.#tcp = tcp;
     this.isEncrypted = socket instanceof TLSSocket;
     socket.on('error', (error) => {
       this.#error = error;
@@ -66,6 +69,18 @@ export class Wire {
   /** Nothing written before is still waiting in memory. */
   get isIdle(): boolean {
     return this.socket.writableLength === 0;
+  }
+
+  /** The peer does not read what was written: a drain will come. */
+  get isFull(): boolean {
+    return this.socket.writableNeedDrain;
+  }
+
+  /** Ends with a reset, so that a peer which knows the end of a body by the connection's does not take a part for the whole. */
+  abort(): void {
+    // A Unix socket has no address and no reset.
+    if (!this.#tcp.destroyed && this.#tcp.remoteAddress !== undefined) this.#tcp.resetAndDestroy();
+    this.socket.destroy();
   }
 
   destroy(error?: Error): void {

@@ -14,6 +14,8 @@ export class ResponseHead {
   start = 0;
   end = 0;
   status = 0;
+  /** 0 or 1. */
+  minor = 1;
   contentLength = -1;
   chunked = false;
   /** The upstream keeps the connection after this response. */
@@ -60,6 +62,7 @@ export class ResponseHead {
     }
     if (status < 100) return this.#fail('malformed status');
     this.status = status;
+    this.minor = minor;
     this.keepAlive = minor === 1;
     let pos = start + 12;
     if (at(buf, pos) !== SP && at(buf, pos) !== CR) return this.#fail('malformed status line');
@@ -84,6 +87,9 @@ export class ResponseHead {
       this.failure = 'Content-Length and Transfer-Encoding in one response';
       return false;
     }
+    // RFC 9112 §6.1: no Transfer-Encoding in HTTP/1.0. A 204 that announces a body may send one all the same.
+    if (this.chunked && this.minor === 0) this.keepAlive = false;
+    if (this.status === 204 && (this.chunked || this.contentLength > 0)) this.keepAlive = false;
     return true;
   }
 
