@@ -22,30 +22,25 @@ export function readCidrs(
   });
 }
 
-/** Blocks of `allowPrivate`: only RFC 1918, RFC 6598 (CGNAT) and RFC 4193 (ULA) space. */
-export function readAllowPrivate(
-  written: readonly string[] | undefined,
-  check: DocumentCheck,
-): readonly string[] | null {
-  return readAll(written, (text, index) => {
-    const place = ['allowPrivate', index];
-    const cidr = readCidr(text, place, check);
-    if (cidr === null) return null;
-    if (!isPrivateCidr(cidr)) {
-      check.report(place, {
-        code: isPublic(cidr) ? 'NOT_PRIVATE' : 'NEVER_LIST',
-        message: `\`allowPrivate\` opens private space only, and ${formatCidr(cidr)} is not inside it`,
-        hint: 'Private are 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 and fc00::/7.',
-      });
-      return null;
-    }
-    const shut = shutInside(cidr);
-    if (shut !== null) {
-      const message = `${shut.address} inside this block is a ${shut.class} address and stays shut`;
-      check.report(place, { code: 'LINT_STAYS_SHUT', message, severity: 'warning' });
-    }
-    return formatCidr(cidr);
-  });
+/** One block of `allowPrivate`: only RFC 1918, RFC 6598 (CGNAT) and RFC 4193 (ULA) space. Null when something was reported. */
+export function readPrivateBlock(text: string, index: number, check: DocumentCheck): string | null {
+  const place = ['allowPrivate', index];
+  const cidr = readCidr(text, place, check);
+  if (cidr === null) return null;
+  if (!isPrivateCidr(cidr)) {
+    check.report(place, {
+      code: isPublic(cidr) ? 'NOT_PRIVATE' : 'NEVER_LIST',
+      message: `\`allowPrivate\` opens private space only, and ${formatCidr(cidr)} is not inside it`,
+      hint: 'Private are 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 and fc00::/7.',
+    });
+    return null;
+  }
+  const shut = shutInside(cidr);
+  if (shut !== null) {
+    const message = `${shut.address} inside this block is a ${shut.class} address and stays shut`;
+    check.report(place, { code: 'LINT_STAYS_SHUT', message, severity: 'warning' });
+  }
+  return formatCidr(cidr);
 }
 
 function readCidr(text: string, path: DocumentPath, check: DocumentCheck): Cidr | null {

@@ -1,7 +1,7 @@
 /** From a document that satisfies the schema to a {@link PolicyDocument}, or to everything that is wrong with its meaning. */
 import type { PolicyDocument, PolicyTest } from '../types.ts';
 import { checkBindings } from './bind-cover.ts';
-import { readAllowPrivate } from './cidrs.ts';
+import { readPrivateBlock } from './cidrs.ts';
 import { readCredential } from './credential-meaning.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { type DocumentCheck, readAll } from './document-check.ts';
@@ -29,7 +29,7 @@ export function readDocument(
     if (!isUsable([list])) return null;
     return readAll(items, (item, index) => (isUsable([list, index]) ? readItem(item, index, check) : null));
   };
-  const allowPrivate = isUsable(['allowPrivate']) ? readAllowPrivate(raw.allowPrivate, check) : null;
+  const allowPrivate = read('allowPrivate', raw.allowPrivate, readPrivateBlock);
   const rules = read('rules', raw.rules, readRule);
   const credentials = read('credentials', raw.credentials, readCredential);
   const tests = read('tests', raw.tests, readTest);
