@@ -20,10 +20,12 @@ function canonicalJson(value: unknown): string {
     return `[${value.map(canonicalJson).join(',')}]`;
   }
   if (typeof value === 'object' && value !== null) {
-    const members = Object.entries(value)
-      .filter(([key, member]) => member !== undefined && !(key === 'line' && typeof member === 'number'))
-      .sort(([one], [other]) => (one < other ? -1 : 1))
-      .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
+    const members: string[] = [];
+    for (const key of Object.keys(value).sort()) {
+      const member: unknown = Reflect.get(value, key);
+      if (member === undefined || (key === 'line' && typeof member === 'number')) continue;
+      members.push(`${JSON.stringify(key)}:${canonicalJson(member)}`);
+    }
     return `{${members.join(',')}}`;
   }
   return JSON.stringify(value);

@@ -2,7 +2,8 @@
 import { hasMethod, methodBit, openMethods } from '../methods.ts';
 import type { CredentialBind, CredentialSpec, Rule, Scheme } from '../types.ts';
 import type { DocumentCheck } from './document-check.ts';
-import { hostCovers, hostsIntersect, pathCovers, pathsIntersect } from './globs.ts';
+import { pathCovers, pathsIntersect } from './globs.ts';
+import { type HostIndex, hostIndex } from './host-index.ts';
 
 /** Hosts × paths × methods × ports of one binding; a reviewable one has a few dozen. */
 export const MAX_BIND_COMBINATIONS = 20_000;
@@ -13,11 +14,19 @@ export function checkBindings(
   credentials: readonly CredentialSpec[],
   check: DocumentCheck,
 ): void {
-  const allows = rules.filter((rule) => rule.effect === 'allow');
+  if (credentials.length === 0) return;
+  const allows = hostIndex(
+    rules.filter((rule) => rule.effect === 'allow'),
+    ({ hosts }) => hosts,
+  );
   for (const [index, credential] of credentials.entries()) checkCover(allows, credential, index, check);
+  const byHost = credentialsByHost(credentials);
   for (const [index, credential] of credentials.entries()) {
-    const earlier = credentials.slice(0, index).find((other) => isAmbiguous(other, credential));
-    if (earlier === undefined) continue;
+    // The credential meets itself, and ends the search: of a pair, the later one is reported.
+    const earlier = byHost
+      .meeting(credential.bind.hosts)
+      .find((other) => other === credential || isAmbiguous(other, credential));
+    if (earlier === undefined || earlier === credential) continue;
     check.report(['credentials', index], {
       code: 'AMBIGUOUS',
       message: `\`${credential.name}\` and \`${earlier.name}\` could both fill \`${slotOf(credential)}\` of one request`,
@@ -31,20 +40,21 @@ export function slotOf(credential: CredentialSpec): string {
   return credential.inject.kind === 'header' ? credential.inject.header : 'authorization';
 }
 
-/** Whether a request can exist that both conditions take. Errs to true. */
+/** Credentials by the hosts they are bound to. */
+export function credentialsByHost(credentials: readonly CredentialSpec[]): HostIndex<CredentialSpec> {
+  return hostIndex(credentials, ({ bind }) => bind.hosts);
+}
+
+/** Whether a request can exist that both conditions take, if their hosts meet. Errs to true. */
 export function bindMeetsRule(credential: CredentialSpec, rule: Rule): boolean {
   const isSchemeOpen = rule.scheme === 'https' || credential.allowCleartext;
   const ports = rule.ports.length === 0 ? [rule.scheme === 'https' ? 443 : 80] : rule.ports;
   return isSchemeOpen && routeMeetsRule(credential, rule) && portsOf(credential).some((port) => ports.includes(port));
 }
 
-/** The same for hosts, methods and paths alone. Errs to true. */
+/** The same for methods and paths alone. Errs to true. */
 export function routeMeetsRule({ bind }: CredentialSpec, rule: Rule): boolean {
-  return (
-    anyPair(bind.hosts, rule.hosts, hostsIntersect) &&
-    methodsIntersect(bind.methods, rule.methods) &&
-    pathListsIntersect(bind.paths, rule.paths)
-  );
+  return methodsIntersect(bind.methods, rule.methods) && pathListsIntersect(bind.paths, rule.paths);
 }
 
 /** Errs to true. */
@@ -57,7 +67,7 @@ export function methodsIntersect(one: readonly string[], other: readonly string[
   return withHead.some((method) => hasMethod(open, methodBit(method), method));
 }
 
-function checkCover(allows: readonly Rule[], credential: CredentialSpec, index: number, check: DocumentCheck): void {
+function checkCover(allows: HostIndex<Rule>, credential: CredentialSpec, index: number, check: DocumentCheck): void {
   const path = ['credentials', index, 'bind'];
   const { bind } = credential;
   const combinations = [bind.hosts, bind.paths, bind.methods, bind.ports].reduce(
@@ -87,11 +97,9 @@ function checkCover(allows: readonly Rule[], credential: CredentialSpec, index: 
 }
 
 /** What of the binding no rule allows, in words; null when all of it is allowed. */
-function firstGap(allows: readonly Rule[], bind: CredentialBind, schemes: readonly Scheme[]): string | null {
+function firstGap(allows: HostIndex<Rule>, bind: CredentialBind, schemes: readonly Scheme[]): string | null {
   for (const host of bind.hosts) {
-    const rules = allows.filter(
-      (rule) => schemes.includes(rule.scheme) && rule.hosts.some((outer) => hostCovers(outer, host)),
-    );
+    const rules = allows.covering([host]).filter((rule) => schemes.includes(rule.scheme));
     for (const path of bind.paths.length === 0 ? ['/**'] : bind.paths) {
       const here = rules.filter(
         (rule) => rule.paths.length === 0 || rule.paths.some((outer) => pathCovers(outer, path)),
@@ -138,10 +146,10 @@ function takesMethod(rule: Rule, method: string): boolean {
   return hasMethod(openMethods(rule.methods), methodBit(method), method);
 }
 
+/** For two whose hosts meet. */
 function isAmbiguous(one: CredentialSpec, other: CredentialSpec): boolean {
   return (
     slotOf(one) === slotOf(other) &&
-    anyPair(one.bind.hosts, other.bind.hosts, hostsIntersect) &&
     methodsIntersect(one.bind.methods, other.bind.methods) &&
     pathListsIntersect(one.bind.paths, other.bind.paths) &&
     portsOf(one).some((port) => portsOf(other).includes(port))

@@ -51,12 +51,16 @@ export function lowerFirst(reason: string): string {
 }
 
 function withoutRepeats(values: readonly string[], field: string, context: FieldContext): readonly string[] {
+  const seen = new Set<string>();
   for (const [index, value] of values.entries()) {
-    if (values.indexOf(value) === index) continue;
+    if (!seen.has(value)) {
+      seen.add(value);
+      continue;
+    }
     const message = `this is \`${value}\` again, written differently`;
     context.check.report([...context.path, field, index], { code: 'LINT_REPEATED', message, severity: 'warning' });
   }
-  return [...new Set(values)];
+  return [...seen];
 }
 
 function readHost(written: string, path: DocumentPath, context: FieldContext): string | null {

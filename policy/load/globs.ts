@@ -2,11 +2,16 @@
 
 /** Whether every path that `inner` matches is matched by `outer`. Errs to false. */
 export function pathCovers(outer: string, inner: string): boolean {
+  // A policy lists thousands of paths and compares each with each: nearly all pairs end here.
+  if (!outer.includes('*')) return outer === inner;
+  if (!inner.startsWith(literalStart(outer))) return false;
   return sequenceCovers(outer.split('/'), inner.split('/'), isSpan, segmentCovers);
 }
 
 /** Whether some path is matched by both. Errs to true. */
 export function pathsIntersect(one: string, other: string): boolean {
+  const starts = [literalStart(one), literalStart(other)] as const;
+  if (!starts[0].startsWith(starts[1]) && !starts[1].startsWith(starts[0])) return false;
   return sequencesIntersect(one.split('/'), other.split('/'), isSpan, segmentsIntersect);
 }
 
@@ -20,11 +25,19 @@ export function hostCovers(outer: string, inner: string): boolean {
 /** Whether some name is matched by both. Errs to true for patterns with a `*` in the middle. */
 export function hostsIntersect(one: string, other: string): boolean {
   if (hostCovers(one, other) || hostCovers(other, one)) return true;
-  return isOdd(one) || isOdd(other);
+  return isOddHost(one) || isOddHost(other);
 }
 
-function isOdd(host: string): boolean {
-  return host.replace(/^\*\./, '').includes('*');
+/** Whether a `*` stands anywhere but as the whole first label of `*.x`; `**` is one of them. */
+export function isOddHost(host: string): boolean {
+  return host.includes('*', host.startsWith('*.') ? 2 : 0);
+}
+
+/** What every path that the glob matches starts with; `/x/**` includes `/x`, so no slash at the end. */
+function literalStart(glob: string): string {
+  const star = glob.indexOf('*');
+  const end = star === -1 ? glob.length : star;
+  return glob.slice(0, glob[end - 1] === '/' ? end - 1 : end);
 }
 
 /** `*.x` covers `a.x`, `*.a.x`; the dot before x keeps labels whole. */

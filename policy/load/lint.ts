@@ -1,10 +1,11 @@
 /** What a policy may mean but probably should not: warnings, never a reason to refuse it. */
 import { cidrContains, parseCidr } from '../address.ts';
 import { isPrivateCidr } from '../address-class.ts';
-import type { PolicyDocument, Rule } from '../types.ts';
-import { bindMeetsRule, methodsIntersect, routeMeetsRule } from './bind-cover.ts';
+import type { CredentialSpec, PolicyDocument, Rule } from '../types.ts';
+import { bindMeetsRule, credentialsByHost, methodsIntersect, routeMeetsRule } from './bind-cover.ts';
 import type { DocumentCheck } from './document-check.ts';
-import { hostCovers, pathCovers } from './globs.ts';
+import { pathCovers } from './globs.ts';
+import { type HostIndex, hostIndex } from './host-index.ts';
 import type { ProblemCode } from './problem-codes.ts';
 
 /** Comparing every allow rule with every deny rule is skipped past this product; such policies are generated. */
@@ -14,12 +15,15 @@ const MAX_SHADOW_PAIRS = 1_000_000;
 export function lint(document: PolicyDocument, tested: ReadonlySet<string>, check: DocumentCheck): void {
   const denies = document.rules.filter((rule) => rule.effect === 'deny');
   const isComparable = denies.length * document.rules.length <= MAX_SHADOW_PAIRS;
+  const deniesByHost = hostIndex(isComparable ? denies : [], ({ hosts }) => hosts);
+  const credentials = credentialsByHost(document.credentials);
   for (const [index, rule] of document.rules.entries()) {
     if (rule.effect === 'allow') {
-      lintCredentials(document, rule, index, check);
-      lintCleartext(document, rule, index, check);
+      const meeting = credentials.meeting(rule.hosts);
+      lintCredentials(meeting, rule, index, check);
+      lintCleartext(meeting, rule, index, check);
       lintNeverMatches(document, rule, index, check);
-      if (isComparable) lintShadowed(denies, rule, index, check);
+      lintShadowed(deniesByHost, rule, index, check);
     }
     if (document.tests.length > 0 && !tested.has(rule.name)) {
       warn(check, index, 'LINT_UNTESTED', `no test is decided by the rule \`${rule.name}\``, 'Add a test for it.');
@@ -38,8 +42,8 @@ function warn(check: DocumentCheck, index: number, code: ProblemCode, message: s
 
 const writes = ['POST', 'PUT', 'PATCH', 'DELETE'];
 
-function lintCredentials(document: PolicyDocument, rule: Rule, index: number, check: DocumentCheck): void {
-  const credential = document.credentials.find((candidate) => bindMeetsRule(candidate, rule));
+function lintCredentials(meeting: readonly CredentialSpec[], rule: Rule, index: number, check: DocumentCheck): void {
+  const credential = meeting.find((candidate) => bindMeetsRule(candidate, rule));
   if (credential === undefined) return;
   const where = `\`${rule.name}\`, which gets the credential \`${credential.name}\`,`;
   if (rule.methods.length === 0) {
@@ -55,9 +59,9 @@ function lintCredentials(document: PolicyDocument, rule: Rule, index: number, ch
   }
 }
 
-function lintCleartext(document: PolicyDocument, rule: Rule, index: number, check: DocumentCheck): void {
+function lintCleartext(meeting: readonly CredentialSpec[], rule: Rule, index: number, check: DocumentCheck): void {
   if (rule.scheme !== 'http') return;
-  const shut = document.credentials.find((one) => !one.allowCleartext && routeMeetsRule(one, rule));
+  const shut = meeting.find((one) => !one.allowCleartext && routeMeetsRule(one, rule));
   if (shut === undefined) return;
   const message = `\`${rule.name}\` is plain http: what it shares with the binding of \`${shut.name}\` is refused`;
   const hint = 'Keep their paths or methods apart, or say `allowCleartext: true` in the credential.';
@@ -93,20 +97,18 @@ function isShutPrivate(text: string, opened: readonly string[]): boolean {
   });
 }
 
-function lintShadowed(denies: readonly Rule[], rule: Rule, index: number, check: DocumentCheck): void {
-  const winner = denies.find((deny) => shadows(deny, rule));
+function lintShadowed(denies: HostIndex<Rule>, rule: Rule, index: number, check: DocumentCheck): void {
+  const winner = denies.covering(rule.hosts).find((deny) => shadows(deny, rule));
   if (winner === undefined) return;
   const message = `\`${rule.name}\` never matches: the deny rule \`${winner.name}\` takes all of it`;
   warn(check, index, 'LINT_SHADOWED', message, 'Remove one of the two.');
 }
 
-/** Errs to false. */
+/** Whether `deny`, which covers the rule's hosts, takes all of it. Errs to false. */
 function shadows(deny: Rule, rule: Rule): boolean {
   if (Object.keys(deny.query).length > 0 || deny.ports.length > 0) return false;
   if (deny.scheme === 'http' && rule.scheme === 'https') return false;
-  const isEverywhere = deny.hosts.includes('**');
-  const hasHosts = rule.hosts.every((host) => deny.hosts.some((outer) => hostCovers(outer, host)));
-  if (!isEverywhere && (!hasHosts || rule.cidrs.length > 0)) return false;
+  if (rule.cidrs.length > 0 && !deny.hosts.includes('**')) return false;
   const hasMethods =
     deny.methods.length === 0 ||
     deny.methods.includes('*') ||
