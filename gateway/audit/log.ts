@@ -146,6 +146,10 @@ export class AuditLog implements AuditSink {
     if (this.#reserved > 0) this.#reserved--;
   }
 
+  missed(): void {
+    this.#dropped++;
+  }
+
   request(record: RequestRecord | SettledRecord): void {
     this.release();
     if (this.#isShut()) this.#dropped++;
@@ -197,6 +201,7 @@ export class AuditLog implements AuditSink {
   }
 
   #checkpoint(closing: boolean): void {
+    this.#tellDropped();
     this.#grantOne();
     this.#intake.drain();
     this.#chain.checkpoint(closing);
@@ -273,7 +278,6 @@ export class AuditLog implements AuditSink {
   async #close(): Promise<void> {
     clearInterval(this.#checkpointTimer);
     this.#intake.drain();
-    this.#tellDropped();
     if (!this.#isLockLost && this.#chain.isUsed) this.#checkpoint(true);
     const isWritten = await this.#spool.close();
     if (isWritten && this.#checkLock()) this.#highWater.set(this.#chain.seq);

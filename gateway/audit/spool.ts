@@ -4,7 +4,7 @@ import type { OpenAuditFile } from './files.ts';
 import { type Block, LogFiles } from './log-files.ts';
 import { sha256Hex } from './record-line.ts';
 import type { ChainFields } from './request-text.ts';
-import { ascii, type FullRecord, type Stamp } from './stamp.ts';
+import type { FullRecord, Stamp } from './stamp.ts';
 
 export interface SpoolOptions {
   readonly open: OpenAuditFile;
@@ -111,8 +111,7 @@ export class Spool {
     if (end < 0) return null;
     const hash = sha256Hex(bytes.subarray(textAt, end));
     bytes.set(stamp.head, used);
-    const hashAt = ascii(bytes, hashOpen, used + stamp.head.length);
-    ascii(bytes, hashClose, ascii(bytes, hash, hashAt));
+    bytes.write(`"hash":"${hash}",`, used + stamp.head.length, 'latin1');
     bytes[end] = newline;
     this.#added(block, end + 1 - used);
     return hash;
@@ -288,9 +287,7 @@ export class Spool {
 }
 
 const newline = 10;
-const hashOpen = '"hash":"';
-const hashClose = '",';
-const hashMemberChars = hashOpen.length + 64 + hashClose.length;
+const hashMemberChars = '"hash":"",'.length + 64;
 
 /** A block with less room than a common record is sealed at once instead of waiting for the next one to find it full. */
 const lowRoom = 1024;

@@ -93,6 +93,8 @@ export interface AuditSink {
    */
   reserve(): boolean;
   release(): void;
+  /** A refusal for which there was no place: counted, and told in an `audit.gap` when there is room again. */
+  missed(): void;
   /** Fills a reserved place; a settled record is put together when its turn comes, within milliseconds. */
   request(record: RequestRecord | SettledRecord): void;
   /** Queues an event; never refused for room (events are rare), counts against the bound. */

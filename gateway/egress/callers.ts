@@ -38,6 +38,9 @@ export interface Caller {
 /** Sandboxes one gateway holds; a laptop has a few, a node a few hundred. */
 const MAX_CALLERS = 10_000;
 
+/** The self-test's caller, which nobody else may be: it comes and goes with each run. */
+export const SELFTEST_CALLER = 'sallyport-selftest';
+
 const CALLER_ID = /^[a-zA-Z0-9._-]{1,64}$/;
 
 /** Longest Proxy-Authorization value looked at: id and token, base64. */
@@ -52,8 +55,11 @@ export class Callers {
   /** @throws GatewayError `GATEWAY_CALLER_INVALID` for a malformed or taken id, or when the table is full. */
   add(caller: Caller): void {
     if (!CALLER_ID.test(caller.id)) throw invalid(`Cannot add caller: its id must match ${CALLER_ID.source}`);
+    if ((caller.id === SELFTEST_CALLER) !== caller.isSelfTest)
+      throw invalid(`Cannot add caller ${caller.id}: the id is the self-test's`);
     if (this.#byId.has(caller.id)) throw invalid(`Cannot add caller ${caller.id}: the id is taken`);
-    if (this.#byId.size >= MAX_CALLERS) throw invalid(`Cannot add caller ${caller.id}: ${MAX_CALLERS} exist already`);
+    if (this.#byId.size >= MAX_CALLERS && !caller.isSelfTest)
+      throw invalid(`Cannot add caller ${caller.id}: ${MAX_CALLERS} exist already`);
     this.#byId.set(caller.id, caller);
     caller.isAttached = true;
   }

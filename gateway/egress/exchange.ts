@@ -1,5 +1,6 @@
 /** One allowed request and its response: credential opened, upstream taken, bytes moved both ways, one record written. */
 
+import type { CompiledCredential } from '../../policy/index.ts';
 import { decide } from '../../policy/index.ts';
 import type { PreparedCredential } from '../../vault/index.ts';
 import { VaultError } from '../../vault/index.ts';
@@ -69,7 +70,7 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     this.#judged = judged;
     this.#record = client.record;
     this.#lane = client.laneFor(judged);
-    this.body = RequestBody.of(client.head);
+    this.body = new RequestBody(client.head);
   }
 
   /**
@@ -80,7 +81,7 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     const credentials = this.#readyCredentials();
     const upstream = credentials === null ? null : this.#context.pool.take(this.#lane);
     if (credentials === null || upstream === null) {
-      void this.#startLater();
+      void this.#startLater(false);
       return 0;
     }
     this.#credentials = credentials;
@@ -133,12 +134,23 @@ export class Exchange implements UpstreamOwner, SettledRecord {
   onUpstreamBytes(buf: Buffer, length: number): boolean {
     const relay = this.#relay;
     if (relay === null || this.#isOver) return true;
-    const goesOn = relay.onBytes(buf, length);
+    const goesOn = this.#relayBytes(relay, buf, length);
     if (relay.failure !== '') this.#responseFailed(relay.failure);
     else if (relay.done) this.#complete();
     else this.#touch();
     // A pause for a slow client must not outlive the exchange: the connection may be another's by now.
     return goesOn || this.#isOver;
+  }
+
+  /** Nothing an upstream sends may end the process. */
+  #relayBytes(relay: ResponseRelay, buf: Buffer, length: number): boolean {
+    try {
+      return relay.onBytes(buf, length);
+    } catch (error) {
+      this.#context.onFault('relay', error);
+      relay.failure = 'bytes that could not be relayed';
+      return false;
+    }
   }
 
   onUpstreamEnd(): void {
@@ -176,7 +188,11 @@ export class Exchange implements UpstreamOwner, SettledRecord {
   revoke(): void {
     const generation = this.#record.caller.policy.current;
     const decision = decide(generation?.compiled ?? null, this.#judged.facts);
-    if (decision.verdict === 'allow' || this.#isOver) return;
+    if (this.#isOver) return;
+    if (decision.verdict === 'allow') {
+      // Not sent yet: a credential that the newest policy would not give must not leave after it.
+      if (this.#upstream !== null || sameCredentials(this.#judged.decision.credentials, decision.credentials)) return;
+    }
     this.#abandon('policy_revoked', `A newer policy does not allow this request: ${decision.reason}`, 'deny');
   }
 
@@ -199,13 +215,16 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     return ready;
   }
 
-  async #startLater(): Promise<void> {
+  /** A repeated request gets a connection of its own: what one kept connection ran into, the others may as well. */
+  async #startLater(isRepeat: boolean): Promise<void> {
     try {
       this.#credentials = await Promise.all(
         this.#judged.inject.map((credential) => this.#context.credentials.prepare(credential)),
       );
       if (this.#isOver) return;
-      const upstream = this.#context.pool.take(this.#lane) ?? (await this.#dial());
+      const kept = isRepeat ? null : this.#context.pool.take(this.#lane);
+      this.#isReused = kept !== null;
+      const upstream = kept ?? (await this.#dial());
       if (this.#isOver) this.#context.pool.put(upstream);
       else this.#send(upstream, this.#client.head.buf, 0, 0);
       this.#client.readOn();
@@ -229,7 +248,6 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     const context = this.#context;
     const name = nameOf(scope.destination);
     const pin = this.#record.caller.pins.get(name) ?? context.pins.get(name);
-    this.#isReused = false;
     context.stats.upstreamDials++;
     const { scheme, destination, port } = scope;
     const dialled = await context.dialer.dial({ scheme, destination, port, policy: generation.compiled, pin });
@@ -275,8 +293,7 @@ export class Exchange implements UpstreamOwner, SettledRecord {
       !this.#client.head.chunked;
     if (canRepeat && REPEATABLE.has(this.#judged.facts.method)) {
       this.#detach();
-      this.#isReused = false;
-      void this.#startLater();
+      void this.#startLater(true);
       return;
     }
     this.#responseFailed('an end before it was complete', 'upstream_reset');
@@ -392,6 +409,11 @@ export class Exchange implements UpstreamOwner, SettledRecord {
 type Outcome = Pick<RequestRecord, 'verdict' | 'code' | 'reason' | 'rule'>;
 
 const NONE: readonly PreparedCredential[] = [];
+
+function sameCredentials(some: readonly CompiledCredential[], others: readonly CompiledCredential[]): boolean {
+  const keyOf = ({ slot, spec }: CompiledCredential) => JSON.stringify([slot, spec.name, spec.secret, spec.inject]);
+  return some.map(keyOf).join() === others.map(keyOf).join();
+}
 
 /** Milliseconds with three digits: what a log reader wants and a clock can tell. */
 function round(ms: number): number {

@@ -22,6 +22,8 @@ export class ProxyDialect implements Dialect {
   /** The Proxy-Authorization value seen last on this connection, and whom it stands for. */
   #lastValue: string | null = null;
   #lastCaller: Caller | null = null;
+  /** Whose connections this one is counted among. */
+  #counted: Caller | null = null;
 
   /** `caller` is known when the connection came through its own socket. */
   constructor(context: EgressContext, src: string, caller: Caller | null) {
@@ -31,8 +33,9 @@ export class ProxyDialect implements Dialect {
   }
 
   judge(session: Session, head: RequestHead): ReturnType<Dialect['judge']> {
-    const caller = this.caller ?? this.#authenticate(head);
+    const caller = this.caller === null ? this.#authenticate(head) : attached(this.caller);
     if (caller === null) return reject(refusals.callerUnknown, null, null);
+    if (!this.#count(session, caller)) return reject(refusals.tooManyConnections, null, caller);
     return head.method === 'CONNECT' ? this.#connect(session, head, caller) : this.#absolute(head, caller);
   }
 
@@ -49,7 +52,7 @@ export class ProxyDialect implements Dialect {
     if ('refusal' in absolute) return reject(absolute.refusal, null, caller);
     if (absolute.scope.scheme === 'https') return reject(refusals.httpsAbsolute, absolute.scope, caller);
     const judged = judge(this.#context, caller, head, absolute.scope, absolute.origin, null);
-    return 'refusal' in judged ? { ...judged, caller } : judged;
+    return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
   }
 
   /** RFC 9110 §9.3.6: authority-form with a port, no body; Host, if any, names the same. */
@@ -85,10 +88,29 @@ export class ProxyDialect implements Dialect {
       this.#lastValue = value;
       this.#lastCaller = this.#context.callers.authenticate(value);
     }
-    // A caller may have been detached since.
-    const caller = this.#lastCaller;
-    return caller?.isAttached === true ? caller : null;
+    return attached(this.#lastCaller);
   }
+
+  /** Counts the connection as the caller's until it closes; false = it has too many. One of its own socket was counted when it came. */
+  #count(session: Session, caller: Caller): boolean {
+    if (caller === this.#counted || this.caller !== null) return true;
+    if (caller.connections >= this.#context.limits.connectionsPerCaller) return false;
+    if (this.#counted === null) session.wire.socket.once('close', () => this.#uncount());
+    this.#uncount();
+    this.#counted = caller;
+    caller.connections++;
+    return true;
+  }
+
+  #uncount(): void {
+    if (this.#counted !== null) this.#counted.connections--;
+    this.#counted = null;
+  }
+}
+
+/** A caller may have been detached since its connection came. */
+function attached(caller: Caller | null): Caller | null {
+  return caller?.isAttached === true ? caller : null;
 }
 
 function reject(refusal: Refusal, scope: Scope | null, caller: Caller | null): Rejection {

@@ -28,9 +28,9 @@ function moveRun(buf: Buffer, start: number, end: number, write: number): number
 
 /** Named by the Connection header (RFC 9110 §7.6.1). Framing stays ours to judge, whatever an upstream lists. */
 function isOption(buf: Buffer, { headers, connectionOptions }: ResponseHead, index: number): boolean {
-  if (connectionOptions.length === 0 || headers.id[index] !== H.OTHER) return false;
+  if (connectionOptions.size === 0 || headers.id[index] !== H.OTHER) return false;
   const name = text(buf, headers.nameStart[index] ?? 0, headers.nameEnd[index] ?? 0).toLowerCase();
-  return connectionOptions.includes(name);
+  return connectionOptions.has(name);
 }
 
 function isCut(id: number, dropFraming: boolean): boolean {

@@ -20,7 +20,7 @@ const BACKLOG = 1024;
 
 export class EgressServer {
   readonly #context: EgressContext;
-  readonly #listeners = new Map<string, net.Server>();
+  readonly #listeners = new Map<string, { readonly server: net.Server; readonly caller: Caller | null }>();
   readonly #sweeper: NodeJS.Timeout;
   #isClosed = false;
 
@@ -45,7 +45,7 @@ export class EgressServer {
       host: address.host,
       port: typeof bound === 'object' && bound !== null ? bound.port : address.port,
     };
-    this.#listeners.set(hostPort(actual.host, actual.port), server);
+    this.#listeners.set(hostPort(actual.host, actual.port), { server, caller: null });
     return actual;
   }
 
@@ -55,14 +55,7 @@ export class EgressServer {
     const server = this.#server(caller);
     await listening(server, { path, backlog: BACKLOG }, path);
     await chmod(path, 0o660);
-    this.#listeners.set(path, server);
-  }
-
-  /** Stops one listener, by `host:port` or path. */
-  async unlisten(name: string): Promise<void> {
-    const server = this.#listeners.get(name);
-    this.#listeners.delete(name);
-    if (server !== undefined) await new Promise<void>((resolve) => server.close(() => resolve()));
+    this.#listeners.set(path, { server, caller });
   }
 
   /** Ends what the newest policies no longer allow, and idle connections of generations that are gone. */
@@ -71,16 +64,20 @@ export class EgressServer {
     this.#context.pool.sweep(performance.now(), isDead);
   }
 
-  /** Cuts every connection of a caller. */
-  cut(caller: Caller): void {
+  /** Closes a caller's own sockets and cuts every connection of it. */
+  async drop(caller: Caller): Promise<void> {
+    const own = [...this.#listeners].filter(([, listener]) => listener.caller === caller);
+    const closed = own.map(([name]) => this.#unlisten(name));
+    // Before waiting: a listener is closed only when its last connection is.
     for (const session of [...this.#context.sessions]) if (session.caller === caller) session.destroy();
+    await Promise.all(closed);
   }
 
   /** Graceful stop: no new connection or request; those under way get `drainMs`. Twice is safe. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    const closed = [...this.#listeners.keys()].map((name) => this.unlisten(name));
+    const closed = [...this.#listeners.keys()].map((name) => this.#unlisten(name));
     for (const session of [...this.#context.sessions]) session.stop();
     const until = performance.now() + this.#context.limits.drainMs;
     while (this.#context.sessions.size > 0 && performance.now() < until) {
@@ -90,6 +87,12 @@ export class EgressServer {
     this.#context.pool.close();
     clearInterval(this.#sweeper);
     await Promise.all(closed);
+  }
+
+  async #unlisten(name: string): Promise<void> {
+    const listener = this.#listeners.get(name);
+    this.#listeners.delete(name);
+    if (listener !== undefined) await new Promise<void>((resolve) => listener.server.close(() => resolve()));
   }
 
   #server(caller: Caller | null): net.Server {

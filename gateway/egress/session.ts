@@ -24,7 +24,7 @@ export interface Dialect {
   /** The scope that refused heads are recorded with, or null. */
   readonly scope: Scope | null;
   /** Judges a complete head; `taken` = the connection now belongs to a tunnel. */
-  judge(session: Session, head: RequestHead): Judged | Rejection | 'taken';
+  judge(session: Session, head: RequestHead): { caller: Caller; judged: Judged } | Rejection | 'taken';
   /** The connection ended without a byte of a request. */
   onUnused?(): void;
 }
@@ -108,7 +108,7 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
     const exchange = this.#exchange;
     this.#exchange = null;
     exchange?.onClientClose();
-    if (!this.#isUsed && this.#pending.length === 0) this.#dialect.onUnused?.();
+    if (!this.#isUsed) this.#dialect.onUnused?.();
   }
 
   /** Hands the connection to another reader (a tunnel) and returns what was received beyond the head. */
@@ -241,11 +241,10 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
       this.#refuse(result, !this.#canGoOn());
       return;
     }
-    this.#forward(result, buf, end);
+    this.#forward(result.caller, result.judged, buf, end);
   }
 
-  #forward(judged: Judged, buf: Buffer, end: number): void {
-    const { caller } = judged;
+  #forward(caller: Caller, judged: Judged, buf: Buffer, end: number): void {
     if (this.#isStopping || this.context.isStopping()) {
       this.#refuse({ refusal: refusals.stopping, scope: judged.scope, facts: judged.facts, caller }, true);
       return;
@@ -253,6 +252,7 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
     if (!this.context.audit.reserve()) {
       // Nothing leaves without its record: a full log is a closed gate.
       this.context.stats.faults++;
+      this.context.audit.missed();
       this.#respond(refusals.auditUnavailable, this.context.newId(), !this.#canGoOn());
       return;
     }
@@ -361,7 +361,7 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
   }
 }
 
-/** Records a refusal. A full log changes nothing about a refusal, so it is only dropped there, and counted by the log. */
+/** Records a refusal. A full log changes nothing about a refusal; that one is missing is counted, and told later. */
 export function recordRefusal(
   context: EgressContext,
   conn: RequestRecord['conn'],
@@ -377,7 +377,6 @@ export function recordRefusal(
   const { refusal, scope, facts, caller } = rejected;
   if (refusal.verdict === 'deny') context.stats.denied++;
   else context.stats.faults++;
-  if (!context.audit.reserve()) return;
   const { head } = details;
   const request =
     facts !== null
@@ -386,6 +385,10 @@ export function recordRefusal(
         ? null
         : requestAsSent(head.method, scope, head.target(), context.redactor);
   const generation: PolicyGeneration | null = caller?.policy.current ?? null;
+  if (!context.audit.reserve()) {
+    context.audit.missed();
+    return;
+  }
   context.audit.request(
     makeRecord({
       kind: details.kind ?? 'http.request',

@@ -90,11 +90,7 @@ class TunnelOpening implements WireReader, Timed, Revocable {
   }
 
   revoke(): void {
-    if (
-      decideConnect(this.caller.policy.current?.compiled ?? null, this.#scope.destination, this.#scope.port).verdict ===
-      'deny'
-    )
-      this.destroy();
+    if (!mayOpen(this.caller, this.#scope)) this.destroy();
   }
 
   stop(): void {
@@ -191,17 +187,17 @@ class TunnelOpening implements WireReader, Timed, Revocable {
 }
 
 /** A TLS handshake with the client under way; then its requests. */
-class Handshake implements Timed {
+class Handshake implements Timed, Revocable {
+  readonly caller: Caller;
   deadline: number;
   readonly #context: EgressContext;
-  readonly #caller: Caller;
   readonly #scope: Scope;
   readonly #conn: RequestRecord['conn'];
   #socket: TLSSocket | null = null;
 
   constructor(context: EgressContext, caller: Caller, scope: Scope, conn: RequestRecord['conn']) {
     this.#context = context;
-    this.#caller = caller;
+    this.caller = caller;
     this.#scope = scope;
     this.#conn = conn;
     this.deadline = context.coarseNow() + context.limits.handshakeMs;
@@ -210,6 +206,7 @@ class Handshake implements Timed {
   start(socket: TLSSocket, raw: Socket): void {
     this.#socket = socket;
     this.#context.timed.add(this);
+    this.#context.sessions.add(this);
     socket.once('secure', () => this.#onSecure(socket, raw));
     socket.on('error', (error) => this.#onFailure(error));
     socket.once('close', () => this.#onFailure(new Error(LEFT_DURING_HANDSHAKE)));
@@ -219,17 +216,29 @@ class Handshake implements Timed {
     this.#onFailure(new Error('deadline passed'));
   }
 
+  revoke(): void {
+    if (!mayOpen(this.caller, this.#scope)) this.destroy();
+  }
+
+  stop(): void {
+    this.destroy();
+  }
+
+  destroy(): void {
+    this.#onFailure(new Error('cut by the gateway'));
+  }
+
   #onSecure(socket: TLSSocket, raw: Socket): void {
-    this.#context.timed.delete(this);
+    this.#leave();
     socket.removeAllListeners('error');
     const conn = { ...this.#conn, tls: socket.getProtocol(), alpn: socket.alpnProtocol || null };
-    const dialect = new TunnelDialect(this.#context, this.#caller, this.#scope, conn);
+    const dialect = new TunnelDialect(this.#context, this.caller, this.#scope, conn);
     const wire = new Wire(socket, IGNORE, this.#context.wireMode, null, raw);
     new Session(this.#context, wire, dialect);
   }
 
   #onFailure(error: Error): void {
-    if (!this.#context.timed.delete(this)) return;
+    if (!this.#leave()) return;
     this.#context.stats.handshakeFailures++;
     const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
     const refusal = /UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN/i.test(code)
@@ -237,12 +246,18 @@ class Handshake implements Timed {
       : fault(0, 'tls_handshake_failed', `The TLS handshake with the client failed (${code || error.message}).`);
     recordTunnel(
       this.#context,
-      { caller: this.#caller, scope: this.#scope, conn: this.#conn },
+      { caller: this.caller, scope: this.#scope, conn: this.#conn },
       'tls.handshake',
       refusal,
       null,
     );
     this.#socket?.destroy();
+  }
+
+  /** False when it was over already. */
+  #leave(): boolean {
+    this.#context.sessions.delete(this);
+    return this.#context.timed.delete(this);
   }
 }
 
@@ -252,7 +267,7 @@ class TunnelDialect implements Dialect {
   readonly scope: Scope;
   readonly conn: RequestRecord['conn'];
   readonly #context: EgressContext;
-  readonly #memo: Memo = { last: null, raw: Buffer.alloc(0) };
+  readonly #memo: Memo = { last: null };
 
   constructor(context: EgressContext, caller: Caller, scope: Scope, conn: RequestRecord['conn']) {
     this.#context = context;
@@ -266,7 +281,7 @@ class TunnelDialect implements Dialect {
     if (head.method === 'CONNECT') return { refusal: refusals.notAProxyRequest, scope, facts: null, caller };
     if (!caller.isAttached) return { refusal: refusals.callerUnknown, scope, facts: null, caller };
     const judged = judge(this.#context, caller, head, scope, null, this.#memo);
-    return 'refusal' in judged ? { ...judged, caller } : judged;
+    return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
   }
 
   /** The same, with the handshake just done. */
@@ -275,6 +290,12 @@ class TunnelDialect implements Dialect {
     const reason = 'The client sent no request. One that does not trust the interception CA may leave like that.';
     recordTunnel(this.#context, { caller, scope, conn }, 'tls.handshake', fault(0, 'tunnel_unused', reason), null);
   }
+}
+
+/** The newest policy would open this tunnel. */
+function mayOpen(caller: Caller, scope: Scope): boolean {
+  const policy = caller.policy.current?.compiled ?? null;
+  return decideConnect(policy, scope.destination, scope.port).verdict !== 'deny';
 }
 
 interface TunnelEnd {
@@ -301,7 +322,10 @@ function recordTunnel(
     );
     return;
   }
-  if (!context.audit.reserve()) return;
+  if (!context.audit.reserve()) {
+    context.audit.missed();
+    return;
+  }
   const { scheme, port } = scope;
   const request = { method: 'CONNECT', scheme, host: nameOf(scope.destination), port, path: '', query: null, bytes: 0 };
   const verdict = refusal.code === 'tunnel_unused' ? 'allow' : 'error';

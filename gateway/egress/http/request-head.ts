@@ -58,18 +58,16 @@ export class RequestHead {
   /** True when a line's name is one the Connection header lists (RFC 9110 §7.6.1); those lines go no further. */
   isConnectionOption(index: number): boolean {
     const { headers, buf } = this;
-    const nameStart = headers.nameStart[index] ?? 0;
-    const nameEnd = headers.nameEnd[index] ?? 0;
-    const name = text(buf, nameStart, nameEnd).toLowerCase();
-    for (let i = 0; i < headers.count; i++) {
-      if (headers.id[i] !== H.CONNECTION) continue;
-      for (const option of headers.value(buf, i).split(',')) if (option.trim().toLowerCase() === name) return true;
-    }
-    return false;
+    return this.#options?.has(text(buf, headers.nameStart[index], headers.nameEnd[index]).toLowerCase()) === true;
   }
 
   /** The Connection header lists something besides `keep-alive` and `close`, so lines have to be compared with it. */
-  hasConnectionOptions = false;
+  get hasConnectionOptions(): boolean {
+    return this.#options !== null;
+  }
+
+  /** Taken apart once: anew for each line, a list of thousands would cost a second. */
+  #options: Set<string> | null = null;
 
   #requestLine(buf: Buffer, start: number, end: number): number {
     let pos = start;
@@ -124,7 +122,7 @@ export class RequestHead {
     this.host = -1;
     this.expectsContinue = false;
     this.upgrade = -1;
-    this.hasConnectionOptions = false;
+    this.#options = null;
     for (let i = 0; i < headers.count; i++) {
       const id = headers.id[i];
       if (id === H.OTHER) continue;
@@ -177,10 +175,9 @@ export class RequestHead {
     if (foldEquals(buf, start, end, 'keep-alive')) this.keepAlive = true;
     else if (foldEquals(buf, start, end, 'close')) this.keepAlive = false;
     else {
-      this.hasConnectionOptions = true;
-      for (const option of text(buf, start, end).split(',')) {
-        if (option.trim().toLowerCase() === 'close') this.keepAlive = false;
-      }
+      this.#options ??= new Set();
+      for (const option of text(buf, start, end).toLowerCase().split(',')) this.#options.add(option.trim());
+      if (this.#options.has('close')) this.keepAlive = false;
     }
   }
 

@@ -23,7 +23,7 @@ export class ResponseHead {
   /** Some line must be cut before the head goes to the client. */
   hasHop = false;
   /** Lower-case names that the Connection header lists besides `keep-alive` and `close`; their lines are cut as well. */
-  connectionOptions: readonly string[] = NONE;
+  connectionOptions: ReadonlySet<string> = NONE;
   /** A Content-Encoding other than identity. */
   encoded = false;
   failure = '';
@@ -127,7 +127,7 @@ export class ResponseHead {
       .split(',')
       .map((option) => option.trim());
     if (options.includes('close')) this.keepAlive = false;
-    this.connectionOptions = [...this.connectionOptions, ...options];
+    this.connectionOptions = new Set([...this.connectionOptions, ...options]);
   }
 
   #fail(why: string): number {
@@ -136,4 +136,4 @@ export class ResponseHead {
   }
 }
 
-const NONE: readonly string[] = [];
+const NONE: ReadonlySet<string> = new Set();

@@ -132,3 +132,20 @@ test('RequestHead.parse() says incomplete for every beginning of a good head, an
   for (let length = 0; length < text.length; length++) t.is(read(text.slice(0, length)), 'incomplete', `at ${length}`);
   t.is(typeof read(text), 'object');
 });
+
+test('RequestHead.isConnectionOption() knows every option of every line, however many', (t) => {
+  const head = new RequestHead();
+  const many = Array.from({ length: 9_000 }, (_, nth) => `o${nth}`).join(',');
+  const lines = Array.from({ length: 140 }, (_, nth) => `o${nth}x: 1\r\n`).join('');
+  const buf = Buffer.from(
+    `GET / HTTP/1.1\r\nHost: a\r\nConnection: ${many}\r\nConnection: X-One , close\r\n${lines}x-one: 1\r\nO7: 1\r\n\r\n`,
+  );
+  const started = performance.now();
+  t.true(head.parse(buf, 0, buf.length) > 0);
+  const options = Array.from({ length: head.headers.count }, (_, nth) => head.isConnectionOption(nth));
+  // Taken apart anew for each line this took most of a second.
+  t.true(performance.now() - started < 250);
+  t.deepEqual(options.slice(-2), [true, true]);
+  t.is(options.filter(Boolean).length, 2);
+  t.false(head.keepAlive);
+});
