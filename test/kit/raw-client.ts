@@ -58,6 +58,15 @@ export class RawConnection {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   }
 
+  /** Writes and waits until the system has the bytes: closing right after a write may drop what is still queued. */
+  async send(bytes: string | Buffer): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes, (error) =>
+        error ? reject(error) : resolve(),
+      );
+    });
+  }
+
   /** The next response head; interim (1xx) heads are returned like any other. */
   async readHead(): Promise<MessageHead> {
     for (;;) {

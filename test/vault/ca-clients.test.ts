@@ -127,7 +127,9 @@ testNeeding(command('openssl'))('the SAN of a leaf is critical only when its sub
     const { leaf } = temporaryPem(t, ca.leafFor(destination).certPem);
     const text = (await run('openssl', ['x509', '-in', leaf, '-noout', '-text'])).stdout;
     t.is(/Subject Alternative Name: critical/.test(text), isCritical);
-    t.is(new X509Certificate(ca.leafFor(destination).certPem).subject === undefined, isCritical);
+    // An empty subject is undefined up to Node 22 and '' from 24 on, whatever the declared type says.
+    const subject: string | undefined = new X509Certificate(ca.leafFor(destination).certPem).subject;
+    t.is((subject ?? '') === '', isCritical);
   }
 });
 

@@ -162,7 +162,9 @@ test.serial(
     here.clear();
     const mark = await here.gateway.audit.mark();
     const connection = await here.open(t, inApi);
-    connection.write(`${request('POST /abort HTTP/1.1', host, 'Content-Length: 1000')}part`);
+    // The client is done with the handshake before the gateway is; an answer shows that both are.
+    await connection.ask(request('GET /before HTTP/1.1', host));
+    await connection.send(`${request('POST /abort HTTP/1.1', host, 'Content-Length: 1000')}part`);
     connection.close();
     const record = await here.gateway.audit.find(
       (line) => line.request?.path === '/abort' || line.code === 'tunnel_unused',
