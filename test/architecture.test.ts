@@ -21,7 +21,7 @@ interface FolderRule {
 }
 
 const product: Readonly<Record<string, FolderRule>> = {
-  policy: { ours: {}, node: ['node:crypto', 'node:url'], packages: ['ajv', 'ipaddr.js', 'tldts', 'yaml'] },
+  policy: { ours: {}, node: ['node:crypto', 'node:url'], packages: ['ajv', 'tldts', 'yaml'] },
   vault: { ours: { policy: 'types' }, node: null, packages: null },
   gateway: { ours: { policy: 'door', vault: 'door' }, node: null, packages: null },
 };
