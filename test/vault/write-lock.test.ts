@@ -89,7 +89,7 @@ test('acquireWriteLock() waits for a living holder and gives up with an error', 
   held.release();
   held.release();
   t.false(existsSync(path));
-  const next = await acquireWriteLock(path, 40);
+  const next = await acquireWriteLock(path);
   next.release();
 });
 
@@ -98,7 +98,7 @@ test('acquireWriteLock() takes over the lock of a process that ended', async (t)
   const child = spawn(process.execPath, ['-e', '']);
   await once(child, 'exit');
   await leaveLock(path, { pid: child.pid });
-  const lock = await acquireWriteLock(path, 40);
+  const lock = await acquireWriteLock(path);
   t.true(lock.isHeld());
   lock.release();
 });
@@ -106,7 +106,7 @@ test('acquireWriteLock() takes over the lock of a process that ended', async (t)
 testNeeding(procfs)('acquireWriteLock() takes over a lock whose pid now belongs to another process', async (t) => {
   const path = join(temporaryFolder(t), 'lock');
   await leaveLock(path, { startTicks: '1' });
-  const lock = await acquireWriteLock(path, 40);
+  const lock = await acquireWriteLock(path);
   t.true(lock.isHeld());
   lock.release();
 });
@@ -119,7 +119,7 @@ testNeeding(procfs)(
     t.is(await codeOf(() => acquireWriteLock(path, 40)), 'VAULT_WRITE_FAILED');
     const past = statSync(path).mtimeMs / 1_000 - 120;
     utimesSync(path, past, past);
-    (await acquireWriteLock(path, 40)).release();
+    (await acquireWriteLock(path)).release();
   },
 );
 
@@ -128,14 +128,14 @@ test('acquireWriteLock() waits for a lock that names nobody until it is old', as
   writeFileSync(path, '');
   t.is(await codeOf(() => acquireWriteLock(path, 40)), 'VAULT_WRITE_FAILED');
   age(path);
-  (await acquireWriteLock(path, 40)).release();
+  (await acquireWriteLock(path)).release();
 });
 
 test('acquireWriteLock() removes what killed writers left, but nothing fresh', async (t) => {
   const folder = temporaryFolder(t);
   for (const name of ['lock.old', 'lock.new', 'locker']) writeFileSync(join(folder, name), '');
   for (const name of ['lock.old', 'locker']) age(join(folder, name));
-  (await acquireWriteLock(join(folder, 'lock'), 40)).release();
+  (await acquireWriteLock(join(folder, 'lock'))).release();
   t.deepEqual(readdirSync(folder).sort(), ['lock.new', 'locker']);
 });
 

