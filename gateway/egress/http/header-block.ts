@@ -15,7 +15,6 @@ export const H = {
   EXPECT: 6,
   PROXY_AUTHORIZATION: 7,
   ACCEPT_ENCODING: 8,
-  CONTENT_ENCODING: 9,
   AUTHORIZATION: 10,
   /** Hop-by-hop or only meant for a proxy: never forwarded in either direction. */
   HOP: 11,
@@ -127,8 +126,7 @@ function classify(buf: Uint8Array, start: number, end: number): HeaderId {
       return foldEquals(buf, start, end, 'alt-svc') ? H.ALT_SVC : H.OTHER;
     case 99: // c
       if (foldEquals(buf, start, end, 'connection')) return H.CONNECTION;
-      if (foldEquals(buf, start, end, 'content-length')) return H.CONTENT_LENGTH;
-      return foldEquals(buf, start, end, 'content-encoding') ? H.CONTENT_ENCODING : H.OTHER;
+      return foldEquals(buf, start, end, 'content-length') ? H.CONTENT_LENGTH : H.OTHER;
     case 101: // e
       return foldEquals(buf, start, end, 'expect') ? H.EXPECT : H.OTHER;
     case 102: // f

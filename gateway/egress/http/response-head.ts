@@ -24,8 +24,6 @@ export class ResponseHead {
   hasHop = false;
   /** Lower-case names that the Connection header lists besides `keep-alive` and `close`; their lines are cut as well. */
   connectionOptions: ReadonlySet<string> = NONE;
-  /** A Content-Encoding other than identity. */
-  encoded = false;
   failure = '';
 
   /** Returns the end offset, INCOMPLETE (0) or FAILED (-1, see `failure`). */
@@ -77,7 +75,6 @@ export class ResponseHead {
     this.chunked = false;
     this.hasHop = false;
     this.connectionOptions = NONE;
-    this.encoded = false;
     for (let i = 0; i < headers.count; i++) {
       const id = headers.id[i];
       if (id === H.OTHER) continue;
@@ -113,8 +110,6 @@ export class ResponseHead {
       this.hasHop = true;
       if (foldEquals(buf, start, end, 'keep-alive')) this.keepAlive = true;
       else this.#connection(text(buf, start, end));
-    } else if (id === H.CONTENT_ENCODING) {
-      this.encoded = !foldEquals(buf, start, end, 'identity');
     } else if (id === H.HOP || id === H.PROXY_AUTHORIZATION || id === H.UPGRADE || id === H.ALT_SVC) {
       this.hasHop = true;
     }
