@@ -44,6 +44,8 @@ export interface SelftestReport {
 export interface SelftestCheck {
   readonly name: string;
   readonly ok: boolean;
+  /** Something got through or came back that must not; a check can also fail because it could not run. */
+  readonly leaked: boolean;
   readonly expected: string;
   readonly got: string;
 }

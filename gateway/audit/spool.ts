@@ -4,7 +4,7 @@ import type { OpenAuditFile } from './files.ts';
 import { type Block, LogFiles } from './log-files.ts';
 import { sha256Hex } from './record-line.ts';
 import type { ChainFields } from './request-text.ts';
-import type { FullRecord, Stamp } from './stamp.ts';
+import { ascii, type FullRecord, type Stamp } from './stamp.ts';
 
 export interface SpoolOptions {
   readonly open: OpenAuditFile;
@@ -111,7 +111,8 @@ export class Spool {
     if (end < 0) return null;
     const hash = sha256Hex(bytes.subarray(textAt, end));
     bytes.set(stamp.head, used);
-    bytes.write(`"hash":"${hash}",`, used + stamp.head.length, 'latin1');
+    const hashAt = ascii(bytes, hashOpen, used + stamp.head.length);
+    ascii(bytes, hashClose, ascii(bytes, hash, hashAt));
     bytes[end] = newline;
     this.#added(block, end + 1 - used);
     return hash;
@@ -287,7 +288,9 @@ export class Spool {
 }
 
 const newline = 10;
-const hashMemberChars = '"hash":"",'.length + 64;
+const hashOpen = '"hash":"';
+const hashClose = '",';
+const hashMemberChars = hashOpen.length + 64 + hashClose.length;
 
 /** A block with less room than a common record is sealed at once instead of waiting for the next one to find it full. */
 const lowRoom = 1024;

@@ -116,7 +116,7 @@ export class Stamp {
     let n = 0;
     let pos = put(bytes, parts[n++], start);
     pos = put(bytes, parts[n++], plain(bytes, record.id, pos));
-    pos = put(bytes, parts[n++], plain(bytes, chain.prev, pos));
+    pos = put(bytes, parts[n++], ascii(bytes, chain.prev, pos));
     pos = put(bytes, parts[n++], integer(bytes, request.bytes, pos));
     pos = put(bytes, parts[n++], plain(bytes, request.path, pos));
     if (request.query !== null) pos = put(bytes, parts[n++], plain(bytes, request.query, pos));
@@ -124,7 +124,7 @@ export class Stamp {
     pos = put(bytes, parts[n++], milliseconds(bytes, response.durationMs, pos));
     pos = put(bytes, parts[n++], milliseconds(bytes, response.firstByteMs, pos));
     pos = put(bytes, parts[n++], integer(bytes, chain.seq, pos));
-    return put(bytes, parts[n], plain(bytes, chain.time, pos));
+    return put(bytes, parts[n], ascii(bytes, chain.time, pos));
   }
 }
 
@@ -154,6 +154,13 @@ function put(bytes: Buffer, part: Buffer | undefined, pos: number): number {
   if (part.length > shortPart) bytes.set(part, pos);
   else for (let i = 0; i < part.length; i++) bytes[pos + i] = part[i] ?? 0;
   return pos + part.length;
+}
+
+/** A string of ours that is plain by its making: a hash, a time. */
+export function ascii(bytes: Buffer, text: string, pos: number): number {
+  if (pos < 0) return -1;
+  for (let i = 0; i < text.length; i++) bytes[pos + i] = text.charCodeAt(i);
+  return pos + text.length;
 }
 
 /** A string that is its own JSON text: printable ASCII without `"` and `\`. */

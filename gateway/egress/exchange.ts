@@ -70,7 +70,7 @@ export class Exchange implements UpstreamOwner, SettledRecord {
     this.#judged = judged;
     this.#record = client.record;
     this.#lane = client.laneFor(judged);
-    this.body = new RequestBody(client.head);
+    this.body = RequestBody.of(client.head);
   }
 
   /**

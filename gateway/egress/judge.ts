@@ -13,12 +13,15 @@ import type { Scope } from './scope.ts';
 import { hostRefusal, malformed, parseAbsolute, sameDestination } from './scope.ts';
 
 export interface Judged {
+  readonly caller: Caller;
   readonly scope: Scope;
   readonly facts: HttpFacts;
   readonly decision: Decision;
   readonly generation: PolicyGeneration;
   /** Credentials to inject, in the policy's order. */
   readonly inject: readonly CompiledCredential[];
+  /** The canonical request line with CRLF, latin1 bytes: what was judged is what is sent. */
+  readonly requestLine: Buffer;
 }
 
 /** A refusal with as much of the request as could be read. */
@@ -35,13 +38,9 @@ const B = 98;
 
 /** What a tunnel asked last and was allowed: agents repeat themselves, and the same question under the same policy has the same answer. */
 export interface Memo {
-  last: {
-    /** The target as it was sent. */
-    readonly raw: Buffer;
-    readonly facts: HttpFacts;
-    readonly decision: Decision;
-    readonly generation: PolicyGeneration;
-  } | null;
+  last: Judged | null;
+  /** Its target as it was sent. */
+  raw: Buffer;
 }
 
 /** `scope` is the tunnel's, with its `memo` and no `origin`, or the one of the absolute URL with `origin` as its origin-form and no memo. */
@@ -59,10 +58,9 @@ export function judge(
   const mismatch = checkHost(head, scope, memo !== null);
   if (mismatch !== null) return { refusal: mismatch, scope, facts: null };
   const generation = caller.policy.current;
-  const last = memo?.last;
-  if (last != null && last.generation === generation && last.facts.method === head.method && isTarget(head, last.raw)) {
-    return withSlots(context, caller, head, scope, last);
-  }
+  const last = memo?.last ?? null;
+  if (memo !== null && last !== null && isSameQuestion(memo, last, generation, head))
+    return withSlots(context, head, last);
   const form = origin ?? tunnelTarget(head, scope);
   if (typeof form !== 'string') return { refusal: form, scope, facts: null };
   const target = canonicalTarget(form);
@@ -71,24 +69,34 @@ export function judge(
   const facts: HttpFacts = { scheme, destination, port, method: head.method, target: target.value };
   const decision = decide(generation?.compiled ?? null, facts);
   if (generation === null || decision.verdict !== 'allow') return { refusal: decisionRefusal(decision), scope, facts };
-  if (memo !== null) memo.last = { raw: Buffer.from(head.target(), 'latin1'), facts, decision, generation };
-  return withSlots(context, caller, head, scope, { facts, decision, generation });
+  const inject = decision.credentials;
+  const judged = { caller, scope, facts, decision, generation, inject, requestLine: requestLine(facts) };
+  if (memo !== null) {
+    memo.last = judged;
+    memo.raw = Buffer.from(head.target(), 'latin1');
+  }
+  return withSlots(context, head, judged);
 }
 
-function isTarget(head: RequestHead, raw: Buffer): boolean {
-  return bytesEqual(head.buf, head.targetStart, head.targetEnd, raw);
+function isSameQuestion(memo: Memo, last: Judged, generation: PolicyGeneration | null, head: RequestHead): boolean {
+  return (
+    last.generation === generation &&
+    last.facts.method === head.method &&
+    bytesEqual(head.buf, head.targetStart, head.targetEnd, memo.raw)
+  );
 }
 
-function withSlots(
-  context: EgressContext,
-  caller: Caller,
-  head: RequestHead,
-  scope: Scope,
-  allowed: Pick<Judged, 'facts' | 'decision' | 'generation'>,
-): Judged | Rejected {
-  const { facts, decision, generation } = allowed;
-  const inject = checkSlots(context, caller, head, decision.credentials);
-  return 'status' in inject ? { refusal: inject, scope, facts } : { scope, facts, decision, generation, inject };
+/** Canonical, with CRLF. */
+export function requestLine({ method, target }: HttpFacts): Buffer {
+  const query = target.query === null ? '' : `?${target.query}`;
+  return Buffer.from(`${method} ${target.path}${query} HTTP/1.1\r\n`, 'latin1');
+}
+
+/** The credentials of the decision are looked at for each head anew: what the client put into their slots differs. */
+function withSlots(context: EgressContext, head: RequestHead, judged: Judged): Judged | Rejected {
+  const inject = checkSlots(context, judged.caller, head, judged.decision.credentials);
+  if ('status' in inject) return { refusal: inject, scope: judged.scope, facts: judged.facts };
+  return inject === judged.inject ? judged : { ...judged, inject };
 }
 
 /** The origin-form of a tunnelled request's target; an absolute URL there must name the tunnel's own authority (H5). */

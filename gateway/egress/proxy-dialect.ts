@@ -52,7 +52,7 @@ export class ProxyDialect implements Dialect {
     if ('refusal' in absolute) return reject(absolute.refusal, null, caller);
     if (absolute.scope.scheme === 'https') return reject(refusals.httpsAbsolute, absolute.scope, caller);
     const judged = judge(this.#context, caller, head, absolute.scope, absolute.origin, null);
-    return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
+    return 'refusal' in judged ? { ...judged, caller } : judged;
   }
 
   /** RFC 9110 §9.3.6: authority-form with a port, no body; Host, if any, names the same. */

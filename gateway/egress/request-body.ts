@@ -7,6 +7,15 @@ import type { Wire } from './wire.ts';
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 
 export class RequestBody {
+  /** The body of a request that has none; nothing about it ever changes. */
+  static readonly none = new RequestBody(false, 0);
+
+  static of(head: RequestHead): RequestBody {
+    return head.chunked || head.contentLength > 0
+      ? new RequestBody(head.chunked, head.contentLength)
+      : RequestBody.none;
+  }
+
   done: boolean;
   /** Payload bytes forwarded. */
   bytes = 0;
@@ -15,9 +24,9 @@ export class RequestBody {
   #left: number;
   readonly #scanner: ChunkedScanner | null;
 
-  constructor(head: RequestHead) {
-    this.#scanner = head.chunked ? new ChunkedScanner() : null;
-    this.#left = Math.max(0, head.contentLength);
+  private constructor(isChunked: boolean, length: number) {
+    this.#scanner = isChunked ? new ChunkedScanner() : null;
+    this.#left = Math.max(0, length);
     this.done = this.#scanner === null && this.#left === 0;
   }
 

@@ -1,6 +1,5 @@
 /** Builds the head that is sent: canonical target, only lines that may pass, our framing, credentials last. */
 
-import type { HttpFacts } from '../../policy/index.ts';
 import type { PreparedCredential } from '../../vault/index.ts';
 import { bytesEqual, copyBytes } from './http/bytes.ts';
 import { H } from './http/header-block.ts';
@@ -8,7 +7,6 @@ import type { RequestHead } from './http/request-head.ts';
 import type { Judged } from './judge.ts';
 import { isSlot } from './judge.ts';
 
-const VERSION = ' HTTP/1.1\r\n';
 const IDENTITY = Buffer.from('accept-encoding: identity\r\n');
 const CHUNKED = Buffer.from('transfer-encoding: chunked\r\n');
 const CRLF = Buffer.from('\r\n');
@@ -18,8 +16,7 @@ const REWRITE_SLACK = 2048;
 
 /** Bytes that `writeRequestHead` may need. A canonical path can be three times as long as the received one (`^` becomes `%5E`). */
 export function rewriteRoom(head: RequestHead, judged: Judged, credentials: readonly PreparedCredential[]): number {
-  const { path, query } = judged.facts.target;
-  let room = head.end - head.start + path.length + (query === null ? 0 : query.length) + REWRITE_SLACK;
+  let room = head.end - head.start + judged.requestLine.length + REWRITE_SLACK;
   for (const credential of credentials) room += credential.line.length;
   return room;
 }
@@ -36,8 +33,8 @@ export function writeRequestHead(
 ): number {
   if (out.length < rewriteRoom(head, judged, credentials)) throw new RangeError('Cannot write head: too little room');
   const { headers, buf } = head;
-  const line = requestLine(judged.facts);
-  let n = copyBytes(out, 0, line, 0, line.length);
+  const { requestLine } = judged;
+  let n = copyBytes(out, 0, requestLine, 0, requestLine.length);
   let runStart = -1;
   let hasHost = false;
   for (let i = 0; i < headers.count; i++) {
@@ -58,19 +55,6 @@ export function writeRequestHead(
     for (const { line: injected } of credentials) n = copyBytes(out, n, injected, 0, injected.length);
   }
   return copyBytes(out, n, CRLF, 0, CRLF.length);
-}
-
-/** By the identity of the facts: a question asked again (see Memo) is not written again. */
-const lines = new WeakMap<HttpFacts, Buffer>();
-
-function requestLine(facts: HttpFacts): Buffer {
-  const known = lines.get(facts);
-  if (known !== undefined) return known;
-  const { path, query } = facts.target;
-  const text = query === null ? `${facts.method} ${path}${VERSION}` : `${facts.method} ${path}?${query}${VERSION}`;
-  const line = Buffer.from(text, 'latin1');
-  lines.set(facts, line);
-  return line;
 }
 
 function isKept(head: RequestHead, i: number, judged: Judged, credentials: readonly PreparedCredential[]): boolean {

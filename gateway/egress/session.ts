@@ -24,7 +24,7 @@ export interface Dialect {
   /** The scope that refused heads are recorded with, or null. */
   readonly scope: Scope | null;
   /** Judges a complete head; `taken` = the connection now belongs to a tunnel. */
-  judge(session: Session, head: RequestHead): { caller: Caller; judged: Judged } | Rejection | 'taken';
+  judge(session: Session, head: RequestHead): Judged | Rejection | 'taken';
   /** The connection ended without a byte of a request. */
   onUnused?(): void;
 }
@@ -241,10 +241,11 @@ export class Session implements WireReader, ExchangeClient, Timed, Revocable {
       this.#refuse(result, !this.#canGoOn());
       return;
     }
-    this.#forward(result.caller, result.judged, buf, end);
+    this.#forward(result, buf, end);
   }
 
-  #forward(caller: Caller, judged: Judged, buf: Buffer, end: number): void {
+  #forward(judged: Judged, buf: Buffer, end: number): void {
+    const { caller } = judged;
     if (this.#isStopping || this.context.isStopping()) {
       this.#refuse({ refusal: refusals.stopping, scope: judged.scope, facts: judged.facts, caller }, true);
       return;

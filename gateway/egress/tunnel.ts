@@ -267,7 +267,7 @@ class TunnelDialect implements Dialect {
   readonly scope: Scope;
   readonly conn: RequestRecord['conn'];
   readonly #context: EgressContext;
-  readonly #memo: Memo = { last: null };
+  readonly #memo: Memo = { last: null, raw: Buffer.alloc(0) };
 
   constructor(context: EgressContext, caller: Caller, scope: Scope, conn: RequestRecord['conn']) {
     this.#context = context;
@@ -281,7 +281,7 @@ class TunnelDialect implements Dialect {
     if (head.method === 'CONNECT') return { refusal: refusals.notAProxyRequest, scope, facts: null, caller };
     if (!caller.isAttached) return { refusal: refusals.callerUnknown, scope, facts: null, caller };
     const judged = judge(this.#context, caller, head, scope, null, this.#memo);
-    return 'refusal' in judged ? { ...judged, caller } : { caller, judged };
+    return 'refusal' in judged ? { ...judged, caller } : judged;
   }
 
   /** The same, with the handshake just done. */

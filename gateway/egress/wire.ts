@@ -37,6 +37,8 @@ export class Wire {
   /** The TCP socket below a TLS one. */
   readonly #tcp: Socket;
   #error: Error | null = null;
+  /** The reader has said false and not been resumed since. */
+  #isPaused = false;
 
   constructor(socket: Socket, reader: WireReader, mode: WireMode, sink: ReadSink | null = null, tcp = socket) {
     this.socket = socket;
@@ -60,7 +62,8 @@ export class Wire {
 
   /** Reads on after `onBytes` returned false. */
   resume(): void {
-    if (this.socket.destroyed) return;
+    if (!this.#isPaused || this.socket.destroyed) return;
+    this.#isPaused = false;
     if (this.#mode === 'plain') this.socket.resume();
     // Socket#_read starts the handle again; read(0) would not, since the Readable never saw the bytes it believes are pending.
     else this.socket._read(65536);
@@ -87,13 +90,19 @@ export class Wire {
     this.socket.destroy(error);
   }
 
+  #read(buf: Buffer, length: number): boolean {
+    const goesOn = this.reader.onBytes(buf, length);
+    if (!goesOn) this.#isPaused = true;
+    return goesOn;
+  }
+
   #readDirect(sink: ReadSink | null): void {
     if (sink !== null) {
-      sink.read = (buf, length) => this.reader.onBytes(buf, length);
+      sink.read = (buf, length) => this.#read(buf, length);
       if (sink.isEarly) this.socket.destroy();
     }
     this.socket.push = (chunk: Buffer | null) => {
-      if (chunk !== null) return this.reader.onBytes(chunk, chunk.length);
+      if (chunk !== null) return this.#read(chunk, chunk.length);
       this.reader.onEnd();
       return true;
     };
@@ -101,7 +110,7 @@ export class Wire {
 
   #readPlain(): void {
     this.socket.on('data', (chunk: Buffer) => {
-      if (!this.reader.onBytes(chunk, chunk.length)) this.socket.pause();
+      if (!this.#read(chunk, chunk.length)) this.socket.pause();
     });
     this.socket.once('end', () => this.reader.onEnd());
   }

@@ -59,7 +59,7 @@ export class SelfTest {
     context.callers.add(caller);
     try {
       const checks: SelftestCheck[] = [];
-      for (const check of this.#checks(context, proxy, token)) checks.push(await runCheck(check));
+      for (const check of this.#checks(context, proxy, token)) checks.push(await runCheck(check, this.#secret));
       return { ok: checks.every((check) => check.ok), checks };
     } finally {
       context.callers.remove(SELFTEST_CALLER);
@@ -117,18 +117,20 @@ export class SelfTest {
     const isInjected = ({ answer, seen }: CheckResult) =>
       seen[0]?.authorization === `Bearer ${this.#secret}` && !answer.includes(this.#secret);
     return [
-      { name: 'an allowed request passes', expected: '200', run: call({}), holds: passed },
+      { name: 'an allowed request passes', expected: '200', run: call({}), holds: passed, leaks: never },
       {
         name: 'a credential reaches the upstream and not the client',
         expected: '200, token seen upstream only',
         run: call({ path: '/token' }),
         holds: (result) => passed(result) && isInjected(result),
+        leaks: never,
       },
       {
         name: 'no credential leaves where it is not bound',
         expected: '200, no token',
         run: call({}),
         holds: (result) => passed(result) && result.seen[0]?.authorization === '',
+        leaks: ({ seen }) => seen.some(({ authorization }) => authorization !== ''),
       },
       {
         name: 'a caller without identity is refused',
@@ -202,6 +204,16 @@ interface Check {
   readonly expected: string;
   readonly run: () => Promise<CheckResult>;
   readonly holds: (result: CheckResult) => boolean;
+  /** What must never be, apart from the secret coming back; default: anything reached the upstream. */
+  readonly leaks?: (result: CheckResult) => boolean;
+}
+
+function reached({ seen }: CheckResult): boolean {
+  return seen.length > 0;
+}
+
+function never(): boolean {
+  return false;
 }
 
 function passed({ answer, seen }: CheckResult): boolean {
@@ -216,17 +228,18 @@ function cut({ answer, seen }: CheckResult): boolean {
   return seen.length === 0 && answer === 'closed';
 }
 
-async function runCheck({ name, expected, run, holds }: Check): Promise<SelftestCheck> {
+async function runCheck(
+  { name, expected, run, holds, leaks = reached }: Check,
+  secret: string,
+): Promise<SelftestCheck> {
   try {
     const result = await run();
-    return {
-      name,
-      expected,
-      ok: holds(result),
-      got: `${statusOf(result.answer)}, ${result.seen.length} seen upstream`,
-    };
+    const ok = holds(result);
+    const { answer, seen } = result;
+    const leaked = !ok && (answer.includes(secret) || leaks({ answer, seen }));
+    return { name, expected, ok, leaked, got: `${statusOf(answer)}, ${seen.length} seen upstream` };
   } catch (error) {
-    return { name, expected, ok: false, got: error instanceof Error ? error.message : 'failed' };
+    return { name, expected, ok: false, leaked: false, got: error instanceof Error ? error.message : 'failed' };
   }
 }
 

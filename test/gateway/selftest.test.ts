@@ -62,11 +62,13 @@ test.serial('the self-test notices a proxy that lets everything through', async 
   t.false(report.ok);
   const passed = report.checks.filter(({ ok }) => ok).map(({ name }) => name);
   t.deepEqual(passed, ['an allowed request passes', 'no credential leaves where it is not bound']);
+  t.true(report.checks.some(({ leaked }) => leaked));
 });
 
 test.serial('the self-test takes a proxy that does not answer for one that failed', async (t) => {
   const report = await against(t, (client) => client.destroy());
   t.false(report.ok);
+  t.false(report.checks.some(({ leaked }) => leaked));
   t.deepEqual(
     report.checks.filter(({ ok }) => ok).map(({ name }) => name),
     // Closing on everybody is what this one check asks for.

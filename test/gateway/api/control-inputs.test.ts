@@ -51,4 +51,5 @@ test('the control API answers any body with 201 or one shape of error, and attac
   );
   t.true(attached.length > 0);
   for (const one of attached) t.regex(Reflect.get(Object(one), 'policy'), /^[a-z0-9-]{1,63}$/);
+  t.pass();
 });

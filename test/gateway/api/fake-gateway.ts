@@ -26,7 +26,10 @@ export function fakeGateway(changes: Partial<Gateway> & { refusing?: string | nu
       calls.push(['reload', actor]);
       return { ok: true, generation: 2, problems: '' };
     },
-    selftest: async () => ({ ok: true, checks: [{ name: 'metadata', ok: true, expected: '403', got: '403' }] }),
+    selftest: async () => ({
+      ok: true,
+      checks: [{ name: 'metadata', ok: true, leaked: false, expected: '403', got: '403' }],
+    }),
     attach: async (options: AttachOptions) => {
       calls.push(['attach', options]);
       return {

@@ -12,7 +12,7 @@ async function home(t: ExecutionContext, gateway: Gateway): Promise<string> {
 }
 
 const refused = { ok: false, generation: 1, problems: 'default.yaml:3:1: error POLICY_UNKNOWN_KEY: no' };
-const through = { ok: false, checks: [{ name: 'metadata', ok: false, expected: '403', got: '200' }] };
+const through = { ok: false, checks: [{ name: 'metadata', ok: false, leaked: false, expected: '403', got: '200' }] };
 
 const table: [string, string[], Parameters<typeof fakeGateway>[0], number, string][] = [
   ['status', ['status'], {}, 0, 'traffic      judged by policy'],

@@ -1,13 +1,27 @@
 import test from 'ava';
 import fc from 'fast-check';
+import type { Caller } from '../../../gateway/egress/callers.ts';
 import { RequestHead } from '../../../gateway/egress/http/request-head.ts';
 import type { Judged } from '../../../gateway/egress/judge.ts';
+import { requestLine } from '../../../gateway/egress/judge.ts';
 import { rewriteRoom, writeRequestHead } from '../../../gateway/egress/rewrite.ts';
 import { createScope } from '../../../gateway/egress/scope.ts';
 import { canonicalTarget, compile, decide } from '../../../policy/index.ts';
 import { preparedCredential } from './prepared.ts';
 
 const scope = createScope('https', { kind: 'name', name: 'a.example' }, 443);
+
+const caller: Caller = {
+  id: 'sb',
+  info: { id: 'sb', labels: {} },
+  policy: { name: 'p', current: null },
+  tokenHash: null,
+  pins: new Map(),
+  isSelfTest: false,
+  connections: 0,
+  isAttached: true,
+  standIns: new Map(),
+};
 
 function judgedFor(method: string, target: string): Judged {
   const canonical = canonicalTarget(target);
@@ -23,7 +37,16 @@ function judgedFor(method: string, target: string): Judged {
     tests: [],
   });
   const info = { name: 'p', digest: compiled.digest, generation: 1 };
-  return { scope, facts, decision: decide(null, facts), generation: { compiled, info }, inject: [] };
+  const generation = { compiled, info };
+  return {
+    caller,
+    scope,
+    facts,
+    decision: decide(null, facts),
+    generation,
+    inject: [],
+    requestLine: requestLine(facts),
+  };
 }
 
 /** The head as it leaves for one that came in. */
