@@ -113,5 +113,7 @@ export class Wire {
       if (!this.#read(chunk, chunk.length)) this.socket.pause();
     });
     this.socket.once('end', () => this.reader.onEnd());
+    // A socket that comes from elsewhere (a parent proxy's tunnel) may have been paused there.
+    this.socket.resume();
   }
 }
