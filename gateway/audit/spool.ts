@@ -18,7 +18,7 @@ export interface SpoolOptions {
 }
 
 /** A block is written when it holds this much: large enough that the cost of a write vanishes, small enough to stay in cache. */
-export const blockBytes = 64 * 1024;
+export const blockBytes = 128 * 1024;
 /** A record waits at most this long for company, and not at all when nothing was written for as long: what `kill -9` may cost. */
 export const flushAfterMs = 20;
 /** `fsync: interval` */

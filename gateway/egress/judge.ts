@@ -4,7 +4,7 @@ import { canonicalTarget, decide } from '../../policy/index.ts';
 import { PLACEHOLDER_PREFIX } from '../../vault/index.ts';
 import type { Caller, PolicyGeneration } from './callers.ts';
 import type { EgressContext } from './context.ts';
-import { bytesEqual, foldEquals } from './http/bytes.ts';
+import { bytesEqual, foldEquals, foldStartsWith } from './http/bytes.ts';
 import { H } from './http/header-block.ts';
 import type { RequestHead } from './http/request-head.ts';
 import type { Refusal } from './refusal.ts';
@@ -32,9 +32,6 @@ export interface Rejected {
 }
 
 const PREFIX = Buffer.from(PLACEHOLDER_PREFIX);
-
-/** `b`, as in Basic. */
-const B = 98;
 
 /** What a tunnel asked last and was allowed: agents repeat themselves, and the same question under the same policy has the same answer. */
 export interface Memo {
@@ -201,14 +198,15 @@ function isPlaceholder(value: string, placeholder: string): boolean {
 }
 
 function decodeBasic(value: string): string {
-  if ((value.charCodeAt(0) | 32) !== B) return '';
   const encoded = /^basic +([a-z0-9+/]+={0,2})$/i.exec(value)?.[1];
   return encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('latin1');
 }
 
 function mentionsPlaceholder(head: RequestHead): boolean {
+  if (basicPlaceholders(head) > 0) return true;
+  if (!head.hasUnderscore) return false;
   const found = head.buf.indexOf(PREFIX, head.start);
-  return (found >= 0 && found < head.end) || basicPlaceholders(head) > 0;
+  return found >= 0 && found < head.end;
 }
 
 function countPlaceholders(head: RequestHead): number {
@@ -227,7 +225,8 @@ function basicPlaceholders(head: RequestHead): number {
   let count = 0;
   for (let i = 0; i < head.headers.count; i++) {
     if (head.headers.id[i] !== H.AUTHORIZATION) continue;
-    if (((head.buf[head.headers.valueStart[i] ?? 0] ?? 0) | 32) !== B) continue; // no Basic, and no text to make of it
+    const start = head.headers.valueStart[i] ?? 0;
+    if (!foldStartsWith(head.buf, start, head.headers.valueEnd[i] ?? 0, 'basic')) continue;
     if (decodeBasic(head.headers.value(head.buf, i)).includes(PLACEHOLDER_PREFIX)) count++;
   }
   return count;

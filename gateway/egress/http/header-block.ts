@@ -1,8 +1,24 @@
 /** One strict pass over the header lines of a head (RFC 9112 §5), by offsets, without making strings. */
 import { MAX_HEADERS } from '../limits.ts';
-import { at, COLON, CR, foldEquals, foldStartsWith, HTAB, LF, SP, TOKEN, text, VALUE } from './bytes.ts';
+import {
+  at,
+  COLON,
+  CR,
+  foldEquals,
+  foldStartsWith,
+  HTAB,
+  LF,
+  marked,
+  SP,
+  TOKEN,
+  text,
+  UNDERSCORE,
+  VALUE,
+} from './bytes.ts';
 import type { HeadFailure } from './head-failure.ts';
 import { fail } from './head-failure.ts';
+
+const MARKED_VALUE = marked(VALUE);
 
 /** Headers the gateway acts on; every other line is `OTHER` and passes as it came. */
 export const H = {
@@ -39,11 +55,14 @@ export class HeaderBlock {
   readonly valueEnd = new Int32Array(MAX_HEADERS);
   readonly id = new Uint8Array(MAX_HEADERS);
   failure: HeadFailure | null = null;
+  /** Some value holds a `_`. */
+  hasUnderscore = false;
 
   /** Parses from the first header line at `start`; returns the offset behind the empty line, INCOMPLETE or FAILED. */
   parse(buf: Uint8Array, start: number, end: number): number {
     this.count = 0;
     this.failure = null;
+    this.hasUnderscore = false;
     let pos = start;
     for (;;) {
       if (pos >= end) return INCOMPLETE;
@@ -84,7 +103,13 @@ export class HeaderBlock {
     const nameEnd = pos++;
     while (pos < end && (at(buf, pos) === SP || at(buf, pos) === HTAB)) pos++;
     const valueStart = pos;
-    while (pos < end && VALUE[at(buf, pos)] === 1) pos++;
+    let seen = 0;
+    for (; pos < end; pos++) {
+      const flags = MARKED_VALUE[at(buf, pos)] ?? 0;
+      if (flags === 0) break;
+      seen |= flags;
+    }
+    if ((seen & UNDERSCORE) !== 0) this.hasUnderscore = true;
     if (pos + 1 >= end) return pos < end && at(buf, pos) !== CR ? this.#valueFailure(at(buf, pos)) : INCOMPLETE;
     if (at(buf, pos) !== CR || at(buf, pos + 1) !== LF) return this.#valueFailure(at(buf, pos));
     let valueEnd = pos;

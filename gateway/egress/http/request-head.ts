@@ -1,5 +1,18 @@
 /** Strict parser of an HTTP/1.1 request head (RFC 9112 §3, §5, §6.1): one pass, by offsets, or a reason why not. */
-import { at, bytesEqual, CR, foldEquals, foldStartsWith, LF, SP, TARGET, TOKEN, text } from './bytes.ts';
+import {
+  at,
+  bytesEqual,
+  CR,
+  foldEquals,
+  foldStartsWith,
+  LF,
+  marked,
+  SP,
+  TARGET,
+  TOKEN,
+  text,
+  UNDERSCORE,
+} from './bytes.ts';
 import { contentLength, isExactlyChunked } from './framing.ts';
 import type { HeadFailure } from './head-failure.ts';
 import { fail } from './head-failure.ts';
@@ -7,6 +20,8 @@ import { FAILED, H, HeaderBlock, INCOMPLETE } from './header-block.ts';
 
 /** Longest method token read: the longest registered one has 17 characters. */
 const MAX_METHOD = 32;
+
+const MARKED_TARGET = marked(TARGET);
 
 const VERSION_1 = Buffer.from('HTTP/1.');
 
@@ -51,6 +66,12 @@ export class RequestHead {
     return this.#meaning(buf) ? stop : FAILED;
   }
 
+  /** A `_` stands in the target or in some header value. */
+  get hasUnderscore(): boolean {
+    return this.#targetHasUnderscore || this.headers.hasUnderscore;
+  }
+  #targetHasUnderscore = false;
+
   target(): string {
     return text(this.buf, this.targetStart, this.targetEnd);
   }
@@ -79,7 +100,13 @@ export class RequestHead {
     }
     this.method = knownMethod(buf, start, pos);
     this.targetStart = ++pos;
-    while (pos < end && TARGET[at(buf, pos)] === 1) pos++;
+    let seen = 0;
+    for (; pos < end; pos++) {
+      const flags = MARKED_TARGET[at(buf, pos)] ?? 0;
+      if (flags === 0) break;
+      seen |= flags;
+    }
+    this.#targetHasUnderscore = (seen & UNDERSCORE) !== 0;
     if (pos >= end) return INCOMPLETE;
     if (at(buf, pos) !== SP || pos === this.targetStart) {
       return this.#fail(
