@@ -4,7 +4,7 @@ import { preciseNow } from './clock.ts';
 import type { RequestRecord, SettledRecord } from './types.ts';
 
 /** Records made in one go. */
-export const intakeBatch = 128;
+export const intakeBatch = 256;
 /** A record waits at most this long, and not at all when the one before is older; then the spool may hold it as long again. */
 export const intakeMs = 10;
 
