@@ -20,16 +20,16 @@ import type {
   ReloadReport,
   SelftestReport,
 } from './api/types.ts';
-import { AuditLog, createAuditSigner, createUlid, generateAuditKey } from './audit/index.ts';
-import type { Caller, EgressContext, EgressLimits, Resolve, WireMode } from './egress/index.ts';
+import { AuditLog, createAuditSigner, createUlid } from './audit/index.ts';
+import type { EgressContext, EgressLimits, Resolve, WireMode } from './egress/index.ts';
 import {
   Callers,
+  createCaller,
   createDnsResolver,
   createStats,
   Dialer,
   defaultLimits,
   EgressServer,
-  hashToken,
   hostPort,
   UpstreamPool,
 } from './egress/index.ts';
@@ -37,6 +37,7 @@ import { GatewayError } from './errors.ts';
 import type { Log } from './log.ts';
 import { createLog, errorFields } from './log.ts';
 import { createMetrics } from './metrics.ts';
+import { auditKey, placeholderKey } from './own-keys.ts';
 import { Policies } from './policies.ts';
 import { caBundle, sandboxEnvironment } from './sandbox-environment.ts';
 import { SelfTest } from './selftest/selftest.ts';
@@ -228,7 +229,7 @@ class RunningGateway implements Gateway {
       throw new GatewayError('GATEWAY_POLICY_MISSING', `Cannot attach: no policy is named ${options.policy}`);
     const id = `sbx-${randomBytes(8).toString('hex')}`;
     const token = randomBytes(TOKEN_BYTES).toString('base64url');
-    const caller = createCaller({ id, slot, labels: options.labels, token });
+    const caller = createCaller({ id, policy: slot, labels: options.labels, token });
     this.#callers.add(caller);
     const socketPath = options.socket === true ? join(this.#runDir, `${id}.sock`) : null;
     try {
@@ -401,7 +402,7 @@ class RunningGateway implements Gateway {
     const token = config.token === null ? null : await readToken(config.token, this.#config.home);
     const caller = createCaller({
       id: config.id,
-      slot: this.#policies.slot(config.policy),
+      policy: this.#policies.slot(config.policy),
       labels: config.labels,
       token,
     });
@@ -421,7 +422,7 @@ class RunningGateway implements Gateway {
 
   #writeBundle(ca: InterceptionCa): void {
     writeFileSync(this.#bundlePath, caBundle(ca.certPem));
-    // Certificates are public, and sandboxes under another user read them.
+    // Certificates are public: where the folder is opened to a sandbox's user, the file needs nothing more.
     chmodSync(this.#bundlePath, 0o644);
     this.#undo.push(() => rmSync(this.#bundlePath, { force: true }));
   }
@@ -457,38 +458,9 @@ interface Parts {
   readonly metrics: () => Promise<string>;
 }
 
-function createCaller(options: {
-  id: string;
-  slot: Caller['policy'];
-  labels: Readonly<Record<string, string>>;
-  token: string | null;
-}): Caller {
-  const { id, slot, labels, token } = options;
-  return {
-    id,
-    info: { id, labels },
-    policy: slot,
-    tokenHash: token === null ? null : hashToken(token),
-    pins: new Map(),
-    isSelfTest: false,
-    connections: 0,
-    isAttached: false,
-    standIns: new Map(),
-  };
-}
-
 /** The wildcard addresses listen on all: any own address with that port is this gateway. */
 function isSameHost(own: string, address: string): boolean {
   return own === address || own === '0.0.0.0' || own === '::';
-}
-
-/** Keys of the gateway's own: made at the first start, sealed in the vault ever after. */
-async function auditKey(vault: Vault): Promise<string> {
-  return (await vault.obtain('audit-signing', 'current', () => Buffer.from(generateAuditKey()))).toString();
-}
-
-function placeholderKey(vault: Vault): Promise<Buffer> {
-  return vault.obtain('placeholders', 'current', () => randomBytes(TOKEN_BYTES));
 }
 
 /** The proxy password of a configured caller; the reference was checked by the configuration loader. */

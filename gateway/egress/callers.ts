@@ -35,6 +35,29 @@ export interface Caller {
   readonly standIns: Map<string, string>;
 }
 
+/** A caller with nothing under way. `token` null = it has no proxy credential. */
+export function createCaller(options: {
+  readonly id: string;
+  readonly policy: PolicySlot;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly token: string | null;
+  readonly pins?: ReadonlyMap<string, PinnedUpstream>;
+  readonly isSelfTest?: boolean;
+}): Caller {
+  const { id, policy, labels = {}, token, pins = new Map(), isSelfTest = false } = options;
+  return {
+    id,
+    info: { id, labels },
+    policy,
+    tokenHash: token === null ? null : hashToken(token),
+    pins,
+    isSelfTest,
+    connections: 0,
+    isAttached: false,
+    standIns: new Map(),
+  };
+}
+
 /** Sandboxes one gateway holds; a laptop has a few, a node a few hundred. */
 const MAX_CALLERS = 10_000;
 

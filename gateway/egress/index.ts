@@ -1,6 +1,6 @@
 /** The egress data path: listeners, callers and what they share. */
 export type { Caller, PolicyGeneration, PolicySlot } from './callers.ts';
-export { Callers, hashToken, SELFTEST_CALLER } from './callers.ts';
+export { Callers, createCaller, SELFTEST_CALLER } from './callers.ts';
 export type { EgressContext } from './context.ts';
 export { Dialer, hostPort } from './dialer.ts';
 export type { EgressLimits } from './limits.ts';

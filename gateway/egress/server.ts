@@ -9,8 +9,7 @@ import { hostPort } from './dialer.ts';
 import { ProxyDialect } from './proxy-dialect.ts';
 import { refusalResponse, refusals } from './refusal.ts';
 import { Session } from './session.ts';
-import type { WireReader } from './wire.ts';
-import { Wire } from './wire.ts';
+import { UNREAD, Wire } from './wire.ts';
 
 /** How often deadlines are looked at: the grain of every time-out. */
 export const SWEEP_MS = 250;
@@ -112,7 +111,7 @@ export class EgressServer {
     });
     if (caller !== null) caller.connections++;
     const src = socket.remoteAddress === undefined ? 'unix' : hostPort(socket.remoteAddress, socket.remotePort ?? 0);
-    const wire = new Wire(socket, IGNORE, this.#context.wireMode);
+    const wire = new Wire(socket, UNREAD, this.#context.wireMode);
     if (
       stats.openConnections > limits.connections ||
       (caller !== null && caller.connections > limits.connectionsPerCaller)
@@ -147,10 +146,3 @@ function listening(
     });
   });
 }
-
-const IGNORE: WireReader = {
-  onBytes: () => false,
-  onEnd: () => {},
-  onDrain: () => {},
-  onClose: () => {},
-};

@@ -1,6 +1,7 @@
 /** The client side of HTTP/1.1: heads are parsed one at a time, each judged alone, each answered before the next is looked at. */
 import type { RequestRecord } from '../audit/types.ts';
 import type { Caller, PolicyGeneration } from './callers.ts';
+import { createCaller } from './callers.ts';
 import type { EgressContext, Revocable, Timed } from './context.ts';
 import type { ExchangeClient } from './exchange.ts';
 import { Exchange } from './exchange.ts';
@@ -407,14 +408,4 @@ export function recordRefusal(
 }
 
 /** Stands where no caller is known yet; it owns nothing and no policy. */
-const NOBODY: Caller = {
-  id: '',
-  info: { id: '', labels: {} },
-  policy: { name: '', current: null },
-  tokenHash: null,
-  pins: new Map(),
-  isSelfTest: false,
-  connections: 0,
-  isAttached: false,
-  standIns: new Map(),
-};
+const NOBODY = createCaller({ id: '', policy: { name: '', current: null }, token: null });

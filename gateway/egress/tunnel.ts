@@ -21,7 +21,7 @@ import { createScope } from './scope.ts';
 import type { Dialect } from './session.ts';
 import { recordRefusal, Session } from './session.ts';
 import type { WireReader } from './wire.ts';
-import { Wire } from './wire.ts';
+import { UNREAD, Wire } from './wire.ts';
 
 const ESTABLISHED = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n');
 const TLS_HANDSHAKE = 22;
@@ -233,7 +233,7 @@ class Handshake implements Timed, Revocable {
     socket.removeAllListeners('error');
     const conn = { ...this.#conn, tls: socket.getProtocol(), alpn: socket.alpnProtocol || null };
     const dialect = new TunnelDialect(this.#context, this.caller, this.#scope, conn);
-    const wire = new Wire(socket, IGNORE, this.#context.wireMode, null, raw);
+    const wire = new Wire(socket, UNREAD, this.#context.wireMode, null, raw);
     new Session(this.#context, wire, dialect);
   }
 
@@ -351,10 +351,3 @@ function detachReader(socket: Socket): void {
   socket.removeAllListeners('end');
   socket.pause();
 }
-
-const IGNORE: WireReader = {
-  onBytes: () => false,
-  onEnd: () => {},
-  onDrain: () => {},
-  onClose: () => {},
-};

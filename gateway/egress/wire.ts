@@ -18,6 +18,14 @@ export interface WireReader {
   onClose(error: Error | null): void;
 }
 
+/** The reader of a wire that was just made; its owner takes the place in the same turn of the event loop. */
+export const UNREAD: WireReader = {
+  onBytes: () => false,
+  onEnd: () => {},
+  onDrain: () => {},
+  onClose: () => {},
+};
+
 /** The door through which bytes read into a shared buffer reach whoever reads now. */
 export interface ReadSink {
   /** Bytes came before anybody read: they are lost, so the connection is not used. */

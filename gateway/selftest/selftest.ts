@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadPolicy } from '../../policy/index.ts';
 import type { SelftestCheck, SelftestReport } from '../api/types.ts';
 import type { Caller, EgressContext } from '../egress/index.ts';
-import { hashToken, SELFTEST_CALLER } from '../egress/index.ts';
+import { createCaller, SELFTEST_CALLER } from '../egress/index.ts';
 import { GatewayError } from '../errors.ts';
 import type { ListenAddress } from '../types.ts';
 import { canaryCall } from './canary-client.ts';
@@ -78,17 +78,13 @@ export class SelfTest {
     }
     const info = { name: result.policy.name, digest: result.policy.digest, generation: 0 };
     const pin = { address: '127.0.0.1', port: this.#upstream.port, ca: this.#caFile };
-    return {
+    return createCaller({
       id: SELFTEST_CALLER,
-      info: { id: SELFTEST_CALLER, labels: {} },
       policy: { name: info.name, current: { compiled: result.policy, info } },
-      tokenHash: hashToken(token),
+      token,
       pins: new Map([ALLOWED, OTHER].map((name) => [name, { name, ...pin }])),
       isSelfTest: true,
-      connections: 0,
-      isAttached: false,
-      standIns: new Map(),
-    };
+    });
   }
 
   #checks(context: EgressContext, proxy: ListenAddress, token: string): Check[] {
